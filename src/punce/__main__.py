@@ -1,0 +1,5 @@
+"""``python -m punce`` and ``torchrun -m punce`` are the ``punce`` command."""
+
+from punce.cli import main
+
+main()

@@ -1,0 +1,114 @@
+"""The only module that talks to torch.distributed. Without a process group every function is the identity.
+
+A loss or risk over the *global* batch needs three things: the rows of every rank, sums over every rank, and a mean
+whose gradient survives DistributedDataParallel. DDP averages parameter gradients over ranks, so the gradient of a
+global mean is scaled by the world size here, once (:func:`global_mean`), and nowhere else.
+
+Every function must be called by every rank in the same order, forward and backward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+def world_size() -> int:
+    """Number of ranks; 1 without a process group."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """This process's rank; 0 without a process group."""
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+@dataclass(frozen=True)
+class GatheredRows:
+    """The rows of every rank in rank order, and where this rank's own rows lie among them."""
+
+    rows: Tensor
+    start: int
+    stop: int
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this rank holds every row."""
+        return self.start == 0 and self.stop == len(self.rows)
+
+
+def gather_rows(x: Tensor) -> GatheredRows:
+    """Concatenate `x` over ranks without gradient. Ranks may hold different numbers of rows, also none."""
+    x = x.detach()
+    if world_size() == 1:
+        return GatheredRows(x, 0, len(x))
+    counts = _row_counts(x)
+    # gloo gathers equal shapes only, so every rank pads to the longest and the padding is cut off again.
+    padded = x.new_zeros((max(counts), *x.shape[1:]))
+    padded[: len(x)] = x
+    parts = [torch.empty_like(padded) for _ in counts]
+    dist.all_gather(parts, padded)
+    start = sum(counts[: rank()])
+    rows = torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+    return GatheredRows(rows, start, start + len(x))
+
+
+def _row_counts(x: Tensor) -> list[int]:
+    mine = torch.tensor([len(x)], device=x.device)
+    counts = [torch.empty_like(mine) for _ in range(world_size())]
+    dist.all_gather(counts, mine)
+    return [int(count) for count in counts]
+
+
+def global_sum(x: Tensor) -> Tensor:
+    """Sum of `x` over ranks; the gradient that reaches each rank is the sum of every rank's gradient."""
+    if world_size() == 1:
+        return x
+    summed: Tensor = _GlobalSum.apply(x)
+    return summed
+
+
+def global_mean(x: Tensor) -> Tensor:
+    """Mean over the entries of `x` on every rank: the same value everywhere, the right gradient under DDP.
+
+    The gradient is world_size / n_global, which DDP's average over ranks turns into that of the global mean.
+    """
+    if world_size() == 1:
+        return x.mean()
+    mean: Tensor = _GlobalMean.apply(x)
+    return mean
+
+
+class _GlobalSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        total = x.detach().clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        total = grad.contiguous().clone()
+        dist.all_reduce(total)
+        return total
+
+
+class _GlobalMean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        sum_and_count = torch.stack([x.detach().sum(), x.new_tensor(float(x.numel()))])
+        dist.all_reduce(sum_and_count)
+        total, count = sum_and_count.unbind()
+        ctx.shape = x.shape
+        ctx.scale = world_size() / float(count)
+        return total / count
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return (grad * ctx.scale).expand(ctx.shape)

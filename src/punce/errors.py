@@ -1,0 +1,11 @@
+"""The errors a person can meet. Each message says what was wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class PunceError(Exception):
+    """Base of every error punce raises on purpose; the command line prints it as one line."""
+
+
+class InputError(PunceError, ValueError):
+    """The data, labels or arguments a person gave cannot be used as they are."""

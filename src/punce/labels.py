@@ -1,0 +1,158 @@
+"""The label vocabulary: 1 labelled positive, 0 unlabelled, -1 labelled negative.
+
+This module alone knows how other conventions (bools, ``{1, -1}``, empty cells, a named positive value)
+translate, what is refused, and the words of the refusal. Everything behind it sees int8 arrays of {1, 0, -1}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from punce.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+POSITIVE = 1
+UNLABELLED = 0
+NEGATIVE = -1
+
+Labels = npt.NDArray[np.int8]
+Setting = Literal["pu", "pnu"]
+
+_TRUE_WORDS = frozenset({"1", "1.0", "true", "yes", "positive", "pos", "t", "y"})
+_UNLABELLED_WORDS = frozenset(
+    {"0", "0.0", "false", "no", "unlabelled", "unlabeled", "unknown", "f", "n", "", "nan", "none", "null"}
+)
+_NEGATIVE_WORDS = frozenset({"-1", "-1.0", "negative", "neg"})
+_SHOWN = 5
+
+
+def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Labels:
+    """Translate a caller's labels into the vocabulary, or refuse them with the reason.
+
+    Accepted: bools (True is a labelled positive), ``{1, 0}``, ``{1, -1}``, ``{1, 0, -1}``, the same as text,
+    and 1 against empty (NaN, None, ""). With `positive` given, rows equal to it are labelled positives and every
+    other row is unlabelled.
+
+    A column of only 1 and -1 holds no unlabelled row in our vocabulary. In the PU setting that can only be the
+    convention in which -1 means *unlabelled*, so it is read that way; with ``setting="pnu"`` it stays negative.
+    """
+    column = _one_dimensional(y)
+    if positive is not None:
+        return _equal_to_positive(column, positive)
+    labels = _from_numbers(column) if _is_numeric(column) else _from_words(column)
+    return _in_setting(labels, setting)
+
+
+def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> None:
+    """Refuse labels no PU method can learn from."""
+    if not (labels == POSITIVE).any():
+        raise InputError(f"{where}: no labelled positive among {len(labels)} rows; mark at least one row with 1")
+    if not (labels == UNLABELLED).any():
+        raise InputError(
+            f"{where}: no unlabelled row among {len(labels)}; PU learning needs rows marked 0 "
+            "(with negatives for every other row, use an ordinary classifier)"
+        )
+
+
+def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labels") -> None:
+    """Refuse values outside {1, 0, -1}, naming the first offending rows. Works on arrays and tensors alike."""
+    bad = (labels != POSITIVE) & (labels != UNLABELLED) & (labels != NEGATIVE)
+    if bool(bad.any()):
+        raise _outside_vocabulary(np.asarray(labels.tolist()), np.asarray(bad.tolist()), where)
+
+
+def refuse_negatives(labels: npt.NDArray[Any] | torch.Tensor, who: str) -> None:
+    """Refuse PNU labels where only the PU setting is defined."""
+    negative = labels == NEGATIVE
+    if bool(negative.any()):
+        rows = np.flatnonzero(np.asarray(negative.tolist()))
+        raise InputError(
+            f"{who} is defined for positives (1) and unlabelled rows (0) only, but {len(rows)} rows are labelled "
+            f"negative (-1), first at {_rows(rows)}; mark them 0 or use a PNU method such as PuNCE(weighting='paper')"
+        )
+
+
+def _one_dimensional(y: Any) -> pd.Series[Any]:
+    if hasattr(y, "detach"):  # a torch tensor, without importing torch
+        y = y.detach().cpu().numpy()
+    if isinstance(y, pd.DataFrame):
+        if y.shape[1] != 1:
+            raise InputError(f"labels must be one column, got a frame with {y.shape[1]}: {list(y.columns)[:_SHOWN]}")
+        y = y.iloc[:, 0]
+    values = y if isinstance(y, pd.Series) else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values.ravel()
+    if values.ndim != 1:
+        raise InputError(f"labels must be one-dimensional, got shape {values.shape}")
+    if len(values) == 0:
+        raise InputError("labels are empty: there is no row to learn from")
+    return pd.Series(values).reset_index(drop=True)
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
+
+
+def _from_numbers(column: pd.Series[Any]) -> Labels:
+    values = column.astype("Float64").fillna(UNLABELLED).to_numpy(dtype=np.float64, na_value=UNLABELLED)
+    values = np.where(np.isnan(values), UNLABELLED, values)  # 1 against empty
+    check_vocabulary(values)
+    return values.astype(np.int8)
+
+
+def _from_words(column: pd.Series[Any]) -> Labels:
+    words = column.astype("string").fillna("").str.strip().str.lower()
+    labels = np.full(len(words), 2, dtype=np.int8)
+    for meaning, vocabulary in (
+        (POSITIVE, _TRUE_WORDS),
+        (UNLABELLED, _UNLABELLED_WORDS),
+        (NEGATIVE, _NEGATIVE_WORDS),
+    ):
+        labels[words.isin(list(vocabulary)).to_numpy()] = meaning
+    unknown = labels == 2
+    if unknown.any():
+        seen = column[unknown].astype("string").unique()[:_SHOWN].tolist()
+        raise InputError(
+            f"labels hold values without a known meaning: {seen}, first at {_rows(np.flatnonzero(unknown))}; "
+            "use 1/0, true/false or 1/empty, or name the positive value (positive=..., --positive VALUE)"
+        )
+    return labels
+
+
+def _equal_to_positive(column: pd.Series[Any], positive: Any) -> Labels:
+    is_p = (column == positive).fillna(False).to_numpy(dtype=bool)
+    if not is_p.any():  # "1" on the command line against the number 1 in the file
+        is_p = (column.astype("string").str.strip() == str(positive)).fillna(False).to_numpy(dtype=bool)
+    if not is_p.any():
+        seen = column.astype("string").dropna().unique()[:_SHOWN].tolist()
+        raise InputError(f"no row equals the positive value {positive!r}; the label column holds {seen}")
+    return np.where(is_p, POSITIVE, UNLABELLED).astype(np.int8)
+
+
+def _in_setting(labels: Labels, setting: Setting) -> Labels:
+    if setting == "pnu" or not (labels == NEGATIVE).any():
+        return labels
+    if (labels == UNLABELLED).any():
+        refuse_negatives(labels, "The PU setting")
+    return np.where(labels == NEGATIVE, UNLABELLED, labels).astype(np.int8)
+
+
+def _outside_vocabulary(values: npt.NDArray[Any], bad: npt.NDArray[Any], where: str) -> InputError:
+    rows = np.flatnonzero(bad)
+    seen: Sequence[Any] = np.unique(values[rows])[:_SHOWN].tolist()
+    return InputError(
+        f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); "
+        f"{len(rows)} of {len(values)} are not: values {seen}, first at {_rows(rows)}"
+    )
+
+
+def _rows(rows: npt.NDArray[Any]) -> str:
+    shown = ", ".join(str(row) for row in rows[:_SHOWN])
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{', …' if len(rows) > _SHOWN else ''}"
