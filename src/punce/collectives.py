@@ -68,7 +68,7 @@ def global_sum(x: Tensor) -> Tensor:
     """Sum of `x` over ranks; the gradient that reaches each rank is the sum of every rank's gradient."""
     if world_size() == 1:
         return x
-    summed: Tensor = _GlobalSum.apply(x)
+    summed: Tensor = _GlobalSum.apply(x)  # type: ignore[no-untyped-call]
     return summed
 
 
@@ -79,7 +79,7 @@ def global_mean(x: Tensor) -> Tensor:
     """
     if world_size() == 1:
         return x.mean()
-    mean: Tensor = _GlobalMean.apply(x)
+    mean: Tensor = _GlobalMean.apply(x)  # type: ignore[no-untyped-call]
     return mean
 
 
@@ -111,4 +111,5 @@ class _GlobalMean(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return (grad * ctx.scale).expand(ctx.shape)
+        scale: float = ctx.scale
+        return (grad * scale).expand(ctx.shape)
