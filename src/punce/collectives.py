@@ -64,6 +64,15 @@ def _row_counts(x: Tensor) -> list[int]:
     return [int(count) for count in counts]
 
 
+def global_count(n: int, device: torch.device) -> int:
+    """Sum of an integer over ranks."""
+    if world_size() == 1:
+        return n
+    total = torch.tensor(n, device=device)
+    dist.all_reduce(total)
+    return int(total)
+
+
 def global_sum(x: Tensor) -> Tensor:
     """Sum of `x` over ranks; the gradient that reaches each rank is the sum of every rank's gradient."""
     if world_size() == 1:

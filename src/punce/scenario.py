@@ -43,9 +43,7 @@ def check_prior(prior: float, name: str = "prior", *, open_interval: bool = Fals
     return value
 
 
-def exact_prior(
-    n_positive: int, n_negative: int, n_labelled: int, scenario: Scenario = "single_set"
-) -> float:
+def exact_prior(n_positive: int, n_negative: int, n_labelled: int, scenario: Scenario = "single_set") -> float:
     """π* of the paper's appendix ("Computing exact π"): (P* − n_P) / (P* + N* − n_P).
 
     In ``case_control`` the labelled rows were not taken out of the pool, so π* = P* / (P* + N*).
@@ -70,9 +68,7 @@ def population_prior(prior: float, n_labelled: int, n_unlabelled: int, scenario:
     return (n_labelled + prior * n_unlabelled) / (n_labelled + n_unlabelled)
 
 
-def prior_from_population(
-    population_prior: float, n_labelled: int, n_unlabelled: int, scenario: Scenario
-) -> float:
+def prior_from_population(population_prior: float, n_labelled: int, n_unlabelled: int, scenario: Scenario) -> float:
     """The share of positives among the unlabelled rows from P(y=1). Inverse of :func:`population_prior`."""
     value = _checked(population_prior, n_labelled, n_unlabelled, scenario, name="population_prior")
     if scenario == "case_control":
@@ -117,9 +113,7 @@ def logit_shift(prior: float, population_prior: float) -> float:
     return math.log(target / (1.0 - target)) - math.log(prior / (1.0 - prior))
 
 
-def _checked(
-    value: float, n_labelled: int, n_unlabelled: int, scenario: Scenario, name: str = "prior"
-) -> float:
+def _checked(value: float, n_labelled: int, n_unlabelled: int, scenario: Scenario, name: str = "prior") -> float:
     check_scenario(scenario)
     if n_labelled < 0 or n_unlabelled <= 0:
         raise InputError(

@@ -1,1 +1,16 @@
-"""losses."""
+"""Contrastive losses on two views: each gives every anchor a target; the log-partition is the same for all.
+
+Add a loss: one file with a subclass of :class:`~punce.losses.contrastive.ContrastiveLoss`, one line in
+:data:`LOSSES`, and its plain-loop equation in ``tests/losses/reference.py``. The contract suite finds it here.
+"""
+
+from punce.losses.contrastive import ContrastiveLoss
+from punce.losses.dcl import DCL
+from punce.losses.infonce import InfoNCE
+from punce.losses.log_partition import log_partition
+from punce.losses.punce import PuNCE
+from punce.losses.scl import SCL
+
+LOSSES: dict[str, type[ContrastiveLoss]] = {"infonce": InfoNCE, "scl": SCL, "punce": PuNCE, "dcl": DCL}
+
+__all__ = ["DCL", "LOSSES", "SCL", "ContrastiveLoss", "InfoNCE", "PuNCE", "log_partition"]

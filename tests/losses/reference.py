@@ -1,0 +1,107 @@
+"""Every loss as the paper prints it: explicit sums over anchors and partners, no shortcut shared with the code.
+
+z: (2, b, d) raw projections; labels: list of {1, 0, -1}. Slow on purpose. Differentiable through autograd.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def _setup(z: Tensor, labels: Sequence[int]) -> tuple[list[Tensor], list[int], Callable[[int], int]]:
+    b = z.shape[1]
+    rows = [z[v, i] / z[v, i].square().sum().sqrt() for v in (0, 1) for i in range(b)]
+    return rows, list(labels) * 2, lambda i: (i + b) % (2 * b)
+
+
+def _log_ratio(rows: list[Tensor], i: int, j: int, temperature: float) -> Tensor:
+    """log [ exp(z_i·z_j/τ) / Σ_{k≠i} exp(z_i·z_k/τ) ]."""
+    others = [rows[i].dot(rows[k]) / temperature for k in range(len(rows)) if k != i]
+    return rows[i].dot(rows[j]) / temperature - torch.logsumexp(torch.stack(others), 0)
+
+
+def _mean_log_ratio(rows: list[Tensor], i: int, partners: list[int], temperature: float) -> Tensor:
+    return sum(_log_ratio(rows, i, j, temperature) for j in partners) / len(partners)  # type: ignore[return-value]
+
+
+def infonce(z: Tensor, labels: Sequence[int], temperature: float) -> Tensor:
+    rows, _, a = _setup(z, labels)
+    return sum(-_log_ratio(rows, i, a(i), temperature) for i in range(len(rows))) / len(rows)
+
+
+def scl(z: Tensor, labels: Sequence[int], temperature: float) -> Tensor:
+    rows, s, a = _setup(z, labels)
+    total = torch.zeros((), dtype=z.dtype)
+    for i in range(len(rows)):
+        if s[i] == 0:
+            total = total - _log_ratio(rows, i, a(i), temperature)
+        else:
+            same = [j for j in range(len(rows)) if s[j] == s[i] and j != i]
+            total = total - _mean_log_ratio(rows, i, same, temperature)
+    return total / len(rows)
+
+
+def punce_pu(z: Tensor, labels: Sequence[int], temperature: float, prior: float) -> Tensor:
+    """Eqs. puNCE.P_risk and puNCE.U_risk, term by term; labels of {1, 0}."""
+    rows, s, a = _setup(z, labels)
+    P = [k for k in range(len(rows)) if s[k] == 1]
+    total = torch.zeros((), dtype=z.dtype)
+    for i in range(len(rows)):
+        if i in P:
+            total = total - _mean_log_ratio(rows, i, [j for j in P if j != i], temperature)
+        else:
+            positive = sum(_log_ratio(rows, i, j, temperature) for j in [*P, a(i)]) / (len(P) + 1)
+            total = total - prior * positive - (1 - prior) * _log_ratio(rows, i, a(i), temperature)
+    return total / len(rows)
+
+
+def punce_pnu(z: Tensor, labels: Sequence[int], temperature: float, prior: float) -> Tensor:
+    """The PNU equation of §3: Q(i), P(i) = {P, a(i)}, N(i) = {N, a(i)}."""
+    rows, s, a = _setup(z, labels)
+    P = [k for k in range(len(rows)) if s[k] == 1]
+    N = [k for k in range(len(rows)) if s[k] == -1]
+    total = torch.zeros((), dtype=z.dtype)
+    for i in range(len(rows)):
+        if s[i] != 0:
+            Q = [t for t in (P if s[i] == 1 else N) if t != i]
+            total = total - _mean_log_ratio(rows, i, Q, temperature)
+        else:
+            total = total - prior * _mean_log_ratio(rows, i, [*P, a(i)], temperature)
+            total = total - (1 - prior) * _mean_log_ratio(rows, i, [*N, a(i)], temperature)
+    return total / len(rows)
+
+
+def punce_released(z: Tensor, labels: Sequence[int], temperature: float, prior: float) -> Tensor:
+    rows, s, a = _setup(z, labels)
+    P = [k for k in range(len(rows)) if s[k] == 1]
+    w = prior / (1 + prior) if P else 0.0
+    total = torch.zeros((), dtype=z.dtype)
+    for i in range(len(rows)):
+        if i in P:
+            total = total - _mean_log_ratio(rows, i, [j for j in P if j != i], temperature)
+            continue
+        total = total - (1 - w) * _log_ratio(rows, i, a(i), temperature)
+        if P:
+            total = total - w * _mean_log_ratio(rows, i, P, temperature)
+    return total / len(rows)
+
+
+def dcl(z: Tensor, labels: Sequence[int], temperature: float, tau_plus: float) -> Tensor:
+    rows, _, a = _setup(z, labels)
+    n_others = len(rows) - 2
+    total = torch.zeros((), dtype=z.dtype)
+    for i in range(len(rows)):
+        pos = (rows[i].dot(rows[a(i)]) / temperature).exp()
+        neg = torch.zeros((), dtype=z.dtype)
+        for k in range(len(rows)):
+            if k not in (i, a(i)):
+                neg = neg + (rows[i].dot(rows[k]) / temperature).exp()
+        corrected = (neg - tau_plus * n_others * pos) / (1 - tau_plus)
+        floor = n_others * math.exp(-1 / temperature)
+        Ng = corrected if float(corrected.detach()) > floor else torch.tensor(floor, dtype=z.dtype)
+        total = total - (pos / (pos + Ng)).log()
+    return total / len(rows)

@@ -1,0 +1,221 @@
+"""The contract every loss in LOSSES keeps: the paper's equation, its gradient, invariances, degenerate batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
+from tests.losses import reference
+
+
+@dataclass(frozen=True)
+class Case:
+    loss: Callable[[float], ContrastiveLoss]
+    equation: Callable[[Tensor, Sequence[int], float], Tensor]
+    pu_only: bool = False
+
+
+CASES = {
+    "infonce": Case(InfoNCE, reference.infonce),
+    "scl": Case(SCL, reference.scl),
+    "punce": Case(lambda t: PuNCE(0.3, t), lambda z, s, t: reference.punce_pnu(z, s, t, 0.3)),
+    "punce-pu": Case(lambda t: PuNCE(0.3, t), lambda z, s, t: reference.punce_pu(z, s, t, 0.3), pu_only=True),
+    "punce-released": Case(
+        lambda t: PuNCE(0.3, t, weighting="released"),
+        lambda z, s, t: reference.punce_released(z, s, t, 0.3),
+        pu_only=True,
+    ),
+    "dcl": Case(DCL, lambda z, s, t: reference.dcl(z, s, t, 0.1)),
+    "dcl-strong": Case(lambda t: DCL(t, tau_plus=0.5), lambda z, s, t: reference.dcl(z, s, t, 0.5)),
+}
+
+LABELS = {
+    "pu": [1, 0, 1, 0, 0, 1],
+    "pnu": [1, -1, 0, 0, -1, 1],
+    "no label": [0, 0, 0, 0],
+    "one label": [0, 1, 0, 0],
+    "one negative": [0, -1, 0, 1],
+    "all labelled": [1, -1, 1, -1, 1],
+    "all positive": [1, 1, 1],
+    "one row": [0],
+    "one labelled row": [1],
+}
+
+by_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+by_labels = pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+by_temperature = pytest.mark.parametrize("temperature", [0.5, 0.05])
+
+
+def projections(b: int, d: int = 5, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, b, d, dtype=torch.float64, generator=generator, requires_grad=True)
+
+
+def skip_unless_defined(case: Case, labels: list[int]) -> None:
+    if case.pu_only and -1 in labels:
+        pytest.skip("this form of the loss is defined for PU labels only")
+
+
+def test_every_loss_of_the_catalogue_has_its_equation() -> None:
+    assert set(LOSSES) <= set(CASES)
+    assert {type(case.loss(0.5)) for case in CASES.values()} == set(LOSSES.values())
+
+
+@by_temperature
+@by_labels
+@by_case
+def test_value_and_gradient_are_those_of_the_printed_equation(
+    case: Case, labels: list[int], temperature: float
+) -> None:
+    skip_unless_defined(case, labels)
+    z = projections(len(labels))
+    ours, theirs = case.loss(temperature)(z, torch.tensor(labels)), case.equation(z, labels, temperature)
+    (ours_grad,) = torch.autograd.grad(ours, z)
+    (theirs_grad,) = torch.autograd.grad(theirs, z)
+    assert abs(float((ours - theirs).detach())) < 1e-9
+    assert float((ours_grad - theirs_grad).abs().max()) < 1e-9
+
+
+@by_labels
+@by_case
+def test_gradcheck_first_and_second_order(case: Case, labels: list[int]) -> None:
+    skip_unless_defined(case, labels)
+    z, s = projections(len(labels), d=3), torch.tensor(labels)
+    loss = case.loss(0.5)
+    assert torch.autograd.gradcheck(lambda z: loss(z, s), (z,))
+    assert torch.autograd.gradgradcheck(lambda z: loss(z, s), (z,), atol=1e-4)
+
+
+@by_case
+@settings(max_examples=25, deadline=None)
+@given(labels=st.lists(st.sampled_from([1, 0, -1]), min_size=1, max_size=7), seed=st.integers(0, 2**16))
+def test_any_mix_of_labels(case: Case, labels: list[int], seed: int) -> None:
+    if case.pu_only:
+        labels = [max(label, 0) for label in labels]
+    z = projections(len(labels), seed=seed)
+    ours = case.loss(0.2)(z, torch.tensor(labels))
+    assert abs(float(ours.detach() - case.equation(z, labels, 0.2).detach())) < 1e-9
+
+
+@by_case
+def test_row_order_view_order_and_scale_do_not_matter(case: Case) -> None:
+    labels = torch.tensor([1, 0, 0, 1, 0])
+    z, loss = projections(5).detach(), case.loss(0.5)
+    order = torch.tensor([3, 1, 4, 0, 2])
+    value = loss(z, labels)
+    torch.testing.assert_close(loss(z[:, order], labels[order]), value, rtol=0, atol=1e-13)
+    torch.testing.assert_close(loss(z.flip(0), labels), value, rtol=0, atol=1e-13)
+    torch.testing.assert_close(loss(z * 7.5, labels), value, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.03, 100.0])
+@by_case
+def test_finite_at_extreme_temperatures_with_duplicated_and_opposite_rows(case: Case, temperature: float) -> None:
+    z = projections(4).detach().float()
+    z[:, 1] = z[:, 0]
+    z[1, 2] = -z[0, 2]
+    z.requires_grad_()
+    value = case.loss(temperature)(z, torch.tensor([1, 0, 0, 1]))
+    value.backward()  # type: ignore[no-untyped-call]
+    assert math.isfinite(float(value.detach()))
+    assert z.grad is not None
+    assert bool(z.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("temperature", [0.004, 0.002])
+@by_case
+def test_the_running_maximum_path_is_exact(case: Case, temperature: float) -> None:
+    """float64 needs the running maximum below τ = 0.0031; 0.004 is just on the other side."""
+    labels = [1, 0, 1, 0]
+    z = projections(4)
+    if isinstance(case.loss(0.5), DCL):
+        pytest.skip("the plain DCL equation overflows here")
+    ours, theirs = case.loss(temperature)(z, torch.tensor(labels)), case.equation(z, labels, temperature)
+    (ours_grad,) = torch.autograd.grad(ours, z)
+    (theirs_grad,) = torch.autograd.grad(theirs, z)
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(ours_grad, theirs_grad, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@by_case
+def test_half_precision_is_computed_in_float32(case: Case, dtype: torch.dtype) -> None:
+    z, labels = projections(6).detach().to(dtype), torch.tensor([1, 0, 0, 1, 0, 0])
+    half = z.clone().requires_grad_()
+    value = case.loss(0.1)(half, labels)
+    exact = case.loss(0.1)(z.double(), labels)
+    value.backward()  # type: ignore[no-untyped-call]
+    assert value.dtype == torch.float32
+    assert abs(float(value.detach()) - float(exact)) < 1e-5
+    assert half.grad is not None
+    assert half.grad.dtype == dtype
+
+
+@by_case
+def test_autocast_does_not_reach_the_similarities(case: Case) -> None:
+    z, labels = torch.randn(2, 40, 16), torch.tensor([1, 0] * 20)
+    plain = case.loss(0.05)(z, labels)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = case.loss(0.05)(z, labels)
+    assert float(plain) == float(mixed)
+
+
+@by_case
+def test_no_labels_given_means_all_unlabelled_and_bools_mean_labelled(case: Case) -> None:
+    z, loss = projections(4).detach(), case.loss(0.5)
+    assert float(loss(z)) == float(loss(z, torch.zeros(4)))
+    mask = torch.tensor([True, False, False, True])
+    assert float(loss(z, mask)) == float(loss(z, mask.long()))
+
+
+@by_case
+def test_a_zero_projection_gets_no_gradient_and_breaks_nothing(case: Case) -> None:
+    z = projections(3).detach()
+    z[0, 1] = 0.0
+    z.requires_grad_()
+    case.loss(0.5)(z, torch.tensor([1, 0, 0])).backward()  # type: ignore[no-untyped-call]
+    assert z.grad is not None
+    assert bool(z.grad.isfinite().all())
+    assert bool((z.grad[0, 1] == 0).all())
+
+
+# The four identities of the loss family ------------------------------
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.3, 1.0])
+def test_punce_without_labels_is_infonce(prior: float) -> None:
+    z = projections(6).detach()
+    assert float(PuNCE(prior)(z, torch.zeros(6))) == float(InfoNCE()(z, torch.zeros(6)))
+
+
+def test_punce_with_prior_zero_is_scl() -> None:
+    z, labels = projections(6).detach(), torch.tensor([1, 0, 0, 1, 0, 0])
+    assert float(PuNCE(0.0)(z, labels)) == float(SCL()(z, labels))
+
+
+def test_pnu_punce_without_negatives_is_pu_punce() -> None:
+    z, labels = projections(6).detach(), [1, 0, 0, 1, 0, 0]
+    pnu = reference.punce_pnu(z, labels, 0.5, 0.4)
+    pu = reference.punce_pu(z, labels, 0.5, 0.4)
+    assert abs(float(pnu - pu)) < 1e-14
+    assert abs(float(PuNCE(0.4)(z, torch.tensor(labels)) - pu)) < 1e-14
+
+
+def test_pnu_punce_without_unlabelled_rows_is_scl() -> None:
+    z, labels = projections(6).detach(), torch.tensor([1, -1, -1, 1, 1, -1])
+    assert float(PuNCE(0.4)(z, labels)) == float(SCL()(z, labels))
+
+
+def test_pu_punce_does_not_become_scl_when_everything_is_known_but_unlabelled() -> None:
+    """The paper's sentence that PU puNCE reduces to SCL under full supervision holds for the PNU form only."""
+    z = projections(6).detach()
+    pu, truth = torch.tensor([1, 1, 1, 0, 0, 0]), torch.tensor([1, 1, 1, -1, -1, -1])
+    assert abs(float(PuNCE(0.0)(z, pu)) - float(SCL()(z, truth))) > 1e-3
