@@ -1,0 +1,61 @@
+"""What every encoder offers: features, projections, and a linear head that watches without steering."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from punce.errors import InputError
+
+
+class Encoder(nn.Module):
+    """g_B with its projector and online head, as in the paper's appendix.
+
+    Sub-classes set `backbone`, `projector` and `online_head` (or override :meth:`features`).
+
+    Shape: x (B, ...) -> features (B, D) -> projections (B, K).
+    """
+
+    backbone: nn.Module
+    projector: nn.Module
+    online_head: nn.Linear
+
+    @property
+    def feature_size(self) -> int:
+        """D, the size of h = features(x)."""
+        return self.online_head.in_features
+
+    def features(self, x: Tensor) -> Tensor:
+        """h = g_B(x): what linear probes and downstream models use. Shape: (B, ...) -> (B, D)."""
+        h: Tensor = self.backbone(x)
+        return h
+
+    def project(self, h: Tensor) -> Tensor:
+        """z = projector(h): what the contrastive loss sees; discarded after pretraining. Shape: (B, D) -> (B, K)."""
+        z: Tensor = self.projector(h)
+        return z
+
+    def monitor(self, h: Tensor) -> Tensor:
+        """Scores of the online head on *detached* features: it never changes the encoder. Shape: (B, D) -> (B,)."""
+        score: Tensor = self.online_head(h.detach()).squeeze(1)
+        return score
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Projections of `x`."""
+        return self.project(self.features(x))
+
+
+def scaled(size: int, width: float) -> int:
+    """A layer size times the width factor, at least 1."""
+    if not 0 < width < float("inf"):
+        raise InputError(f"width must be a positive factor (1.0 is the paper's network), got {width!r}")
+    return max(1, round(size * width))
+
+
+def projector(size_in: int, hidden: int, size_out: int, *, hidden_bias: bool = True) -> nn.Sequential:
+    """Linear, BatchNorm, ReLU, Linear: the projector of every encoder in the appendix."""
+    return nn.Sequential(
+        nn.Linear(size_in, hidden, bias=hidden_bias),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(inplace=True),
+        nn.Linear(hidden, size_out),
+    )

@@ -1,0 +1,87 @@
+"""What a loss refuses, and whether the message helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from punce.errors import InputError
+from punce.losses import DCL, SCL, InfoNCE, PuNCE, log_partition
+
+
+@pytest.fixture
+def z() -> Tensor:
+    return torch.randn(2, 4, 3)
+
+
+def test_non_finite_projections_are_named_by_view_and_row(z: Tensor) -> None:
+    z[1, 2, 0] = float("nan")
+    z[0, 3, 1] = float("inf")
+    with pytest.raises(InputError, match=r"2 projections are non-finite: view 0 row 3, view 1 row 2"):
+        InfoNCE()(z, torch.zeros(4))
+
+
+def test_projections_too_large_for_their_format_are_not_silently_zero(z: Tensor) -> None:
+    z[0, 1] = 1e30
+    with pytest.raises(InputError, match=r"too large for torch.float32: view 0 row 1"):
+        InfoNCE()(z, torch.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("shape", "labels", "message"),
+    [
+        ((4, 3), torch.zeros(4), r"two views, shape \(2, b, d\), got \(4, 3\)"),
+        ((3, 4, 3), torch.zeros(4), "two views"),
+        ((2, 0, 3), torch.zeros(0), "the batch is empty"),
+        ((2, 4, 3), torch.zeros(8), r"shape \(4,\), got \(8,\); give one label per row, not one per view"),
+        ((2, 4, 3), torch.zeros(4, 1), r"labels must be one per row"),
+        ((2, 4, 3), torch.tensor([0, 1, 2, 0]), r"values \[2\], first at row 2"),
+        ((2, 4, 3), torch.tensor([0.0, float("nan"), 0.0, 0.0]), "first at row 1"),
+    ],
+)
+def test_wrong_shapes_and_labels(shape: tuple[int, ...], labels: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SCL()(torch.randn(shape), labels)
+
+
+def test_integers_are_not_projections() -> None:
+    with pytest.raises(InputError, match="floating point"):
+        InfoNCE()(torch.zeros(2, 4, 3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, float("nan"), float("inf"), "0.5", None])
+def test_temperature(temperature: Any) -> None:
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        InfoNCE(temperature)
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        log_partition(torch.eye(3), temperature)
+
+
+@pytest.mark.parametrize("prior", [-0.01, 1.01, float("nan"), "auto"])
+def test_prior(prior: Any) -> None:
+    with pytest.raises(InputError, match="prior must"):
+        PuNCE(prior)
+
+
+def test_other_arguments() -> None:
+    with pytest.raises(InputError, match="weighting must be one of"):
+        PuNCE(0.3, weighting="mine")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="tau_plus must lie in"):
+        DCL(tau_plus=1.0)
+
+
+def test_pnu_labels_given_to_the_pu_only_form(z: Tensor) -> None:
+    with pytest.raises(InputError, match=r"weighting='released'\).* first at rows 1, 3"):
+        PuNCE(0.3, weighting="released")(z, torch.tensor([1, -1, 0, -1]))
+
+
+def test_log_partition_refuses_rows_that_are_not_unit() -> None:
+    with pytest.raises(InputError, match=r"row 1 has length 2; normalise"):
+        log_partition(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), 0.5)
+    with pytest.raises(InputError, match=r"row 0 has length nan"):
+        log_partition(torch.full((2, 2), float("nan")), 0.5)
+    with pytest.raises(InputError, match=r"\(n, d\)"):
+        log_partition(torch.zeros(3), 0.5)

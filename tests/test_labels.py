@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from punce.errors import InputError
+from punce.labels import as_labels, check_vocabulary, refuse_negatives, require_positive_and_unlabelled
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([True, False, True], [1, 0, 1]),
+        ([1, 0, 0], [1, 0, 0]),
+        ([1.0, 0.0, 1.0], [1, 0, 1]),
+        ([1, -1, -1], [1, 0, 0]),
+        ([1, None, None], [1, 0, 0]),
+        ([1.0, float("nan")], [1, 0]),
+        (["1", "", "1"], [1, 0, 1]),
+        (["yes", "no"], [1, 0]),
+        (["TRUE", "False "], [1, 0]),
+        (pd.Series([True, None], dtype="boolean"), [1, 0]),
+        (pd.Series([1, pd.NA], dtype="Int64"), [1, 0]),
+        (pd.DataFrame({"y": [1, 0]}), [1, 0]),
+        (np.array([[1], [0]]), [1, 0]),
+        (torch.tensor([1, 0]), [1, 0]),
+        (pd.Series(["positive", "unlabelled"], dtype="category"), [1, 0]),
+    ],
+    ids=str,
+)
+def test_other_conventions_are_translated(given: Any, expected: list[int]) -> None:
+    labels = as_labels(given)
+    assert labels.dtype == np.int8
+    assert labels.tolist() == expected
+
+
+def test_minus_one_is_negative_in_the_pnu_setting_and_unlabelled_otherwise() -> None:
+    assert as_labels([1, -1, -1], setting="pnu").tolist() == [1, -1, -1]
+    assert as_labels([1, 0, -1], setting="pnu").tolist() == [1, 0, -1]
+    assert as_labels([1, -1, -1]).tolist() == [1, 0, 0]
+
+
+def test_a_named_positive_value() -> None:
+    assert as_labels(["fraud", "ok", None], positive="fraud").tolist() == [1, 0, 0]
+    assert as_labels([3, 1, 3], positive="3").tolist() == [1, 0, 1]
+    with pytest.raises(InputError, match=r"no row equals the positive value 'spam'.*\['fraud', 'ok'\]"):
+        as_labels(["fraud", "ok"], positive="spam")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1, 0, 2, 2], r"2 of 4 are not: values \[2.0\], first at rows 2, 3"),
+        ([1, 0, -1], r"1 rows are labelled negative \(-1\), first at row 2"),
+        (["a", "b"], r"values without a known meaning: \['a', 'b'\].*--positive VALUE"),
+        ([[1, 0], [0, 1]], "one-dimensional"),
+        ([], "empty"),
+        (pd.DataFrame({"a": [1], "b": [0]}), "one column"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        as_labels(given)
+
+
+def test_nothing_to_learn_from_is_refused() -> None:
+    with pytest.raises(InputError, match="no labelled positive among 3 rows"):
+        require_positive_and_unlabelled(np.zeros(3, np.int8))
+    with pytest.raises(InputError, match="no unlabelled row among 2"):
+        require_positive_and_unlabelled(np.ones(2, np.int8))
+    require_positive_and_unlabelled(np.array([1, 0], np.int8))
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor])
+def test_the_checks_take_arrays_and_tensors(make: Any) -> None:
+    check_vocabulary(make([1, 0, -1]))
+    with pytest.raises(InputError, match=r"values \[3, 5\], first at rows 1, 2"):
+        check_vocabulary(make([1, 3, 5]))
+    refuse_negatives(make([1, 0]), "nnPU")
+    with pytest.raises(InputError, match=r"nnPU is defined for positives .* first at row 1"):
+        refuse_negatives(make([1, -1]), "nnPU")
