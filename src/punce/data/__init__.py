@@ -14,9 +14,26 @@ from punce.data.digits import DIGITS
 from punce.data.directories import MissingFilesError
 from punce.data.idx import FASHION_MNIST, MNIST
 from punce.data.simulate import PUSample, biased_propensity, simulate_pnu, simulate_pu
+from punce.data.sms_spam import SMS_SPAM
+from punce.data.sst2 import SST2, SST2_SENTENCE
+from punce.data.uci import BANKNOTE, LANDSAT, MUSHROOM, PAGEBLOCKS, SHUTTLE, SPAMBASE
 from punce.errors import InputError
 
-DATASETS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (DIGITS, MNIST, FASHION_MNIST, CIFAR10)}
+DATASETS: dict[str, Benchmark] = {
+    "digits": DIGITS,
+    "mnist": MNIST,
+    "fashion_mnist": FASHION_MNIST,
+    "cifar10": CIFAR10,
+    "sst2": SST2,
+    "sst2_sentence": SST2_SENTENCE,
+    "sms_spam": SMS_SPAM,
+    "spambase": SPAMBASE,
+    "mushroom": MUSHROOM,
+    "banknote": BANKNOTE,
+    "landsat": LANDSAT,
+    "pageblocks": PAGEBLOCKS,
+    "shuttle": SHUTTLE,
+}
 
 
 @overload

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -26,20 +24,15 @@ class ArchiveError(InputError):
 
 
 def extract_benchmark(archive_path: Path, benchmark: Benchmark, destination: Path) -> None:
-    """Unpack the set's files into a new folder beside `destination`, verify each, then rename the folder.
-
-    Files that already lie in `destination` are replaced one by one if the folder exists.
-    """
+    """Unpack the set beside its archive, verify each file, then rename the folder to `destination`."""
     assert benchmark.archive is not None
-    folder = Path(tempfile.mkdtemp(dir=destination.parent, prefix=f".{destination.name}.", suffix=".part"))
-    try:
-        extract(archive_path, folder)
-        top = folder / benchmark.archive.top
-        for file in benchmark.files:
-            _verify(top / file.name, file.sha256)
-        _move(top, destination, [file.name for file in benchmark.files])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    content = archive_path.parent / "content"
+    content.mkdir()
+    extract(archive_path, content)
+    top = content / benchmark.archive.top
+    for file in benchmark.files:
+        _verify(top / file.name, file.sha256)
+    _move(top, destination, [file.name for file in benchmark.files])
 
 
 def extract(archive_path: Path, folder: Path, *, limit: int = LARGEST_TOTAL, count: int = LARGEST_COUNT) -> None:
@@ -112,13 +105,11 @@ def _verify(path: Path, sha256: str) -> None:
 
 def _move(top: Path, destination: Path, names: list[str]) -> None:
     try:
-        if top.parent == destination.parent or not destination.exists():
-            top.replace(destination)
-            sync_folder(destination.parent)
-            return
-    except OSError:  # another process was faster; fall through to file by file
+        top.rename(destination)
+    except OSError:  # the folder exists (with some of the files, or another process was faster): file by file
         if not destination.is_dir():
             raise
-    for name in names:
-        (top / name).replace(destination / name)
-    sync_folder(destination)
+        for name in names:
+            (top / name).replace(destination / name)
+        sync_folder(destination)
+    sync_folder(destination.parent)

@@ -44,7 +44,7 @@ def download(
     for url in urls:
         try:
             _download_one(url, destination, sha256, timeout, limit, unpack)
-        except (OSError, http.client.HTTPException, DownloadError) as error:
+        except (OSError, http.client.HTTPException, InputError) as error:
             failures.append(f"{url}: {_reason(error)}")
         else:
             return
