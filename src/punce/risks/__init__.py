@@ -1,1 +1,47 @@
-"""risks."""
+"""PU risks on raw scores: ``risk(scores, labels)`` is a scalar to call ``backward()`` on.
+
+All that take a `prior` take the share of positives among the *unlabelled* rows and optimise the error under the
+unlabelled mix. In ``single_set`` data the population holds the labelled rows as well; to decide there, shift the cut:
+
+>>> from punce.scenario import logit_shift, population_prior
+>>> prior, n_labelled, n_unlabelled = 0.4, 1000, 9000
+>>> round(logit_shift(prior, population_prior(prior, n_labelled, n_unlabelled, "single_set")), 3)
+0.245
+
+and call a row positive where ``scores + shift > risk.decision_score``.
+
+Add a risk: one file with a subclass of :class:`~punce.risks.base.Risk`, one line in :data:`RISKS`, and its formula in
+plain loops in ``tests/risks/reference.py``. The contract suite finds it here.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+from punce.errors import InputError
+from punce.risks.base import Risk, RiskWarning
+from punce.risks.nnpu import NNPU
+from punce.risks.pn import PN
+from punce.risks.pvu import PvU
+from punce.risks.upu import UPU
+from punce.risks.vpu import VPU
+
+RISKS: dict[str, type[Risk]] = {"pn": PN, "pvu": PvU, "upu": UPU, "nnpu": NNPU, "vpu": VPU}
+
+
+def build_risk(name: str, prior: float | None = None, **options: Any) -> Risk:
+    """The risk of that name; `prior` is handed to those that take one and ignored by the others."""
+    if name not in RISKS:
+        raise InputError(f"risk must be one of {sorted(RISKS)}, got {name!r}")
+    parameters = signature(RISKS[name]).parameters
+    if unknown := sorted(set(options) - set(parameters)):
+        raise InputError(f"risk {name!r} has no option {unknown}; it takes {sorted(parameters)}")
+    if "prior" in parameters:
+        if prior is None and parameters["prior"].default is not None:
+            raise InputError(f"risk {name!r} needs prior=, the share of positives among the unlabelled rows")
+        options["prior"] = prior
+    return RISKS[name](**options)
+
+
+__all__ = ["NNPU", "PN", "RISKS", "UPU", "VPU", "PvU", "Risk", "RiskWarning", "build_risk"]

@@ -1,0 +1,129 @@
+"""PvU: positives against unlabelled rows, with the three corrections the literature calls by that name."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from punce.errors import InputError
+from punce.labels import POSITIVE, UNLABELLED, refuse_negatives
+from punce.risks.base import Risk, RiskWarning, checked_batch, checked_scores, group_means
+from punce.risks.elkan_noto import decision_threshold
+from punce.risks.surrogates import find_surrogate
+from punce.scenario import check_prior
+
+Correction = Literal["weighted", "none", "threshold"]
+CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
+
+
+class PvU(Risk):
+    """Train labelled against unlabelled rows; `correction` says how the bias of that is removed.
+
+    ``"weighted"`` (Elkan & Noto 2008, weighted duplicates): each unlabelled row counts as positive with w(x) and as
+    negative with 1 − w(x). Hand in the weights of the batch's rows, made once for the data by
+    :func:`punce.risks.elkan_noto.weighted_duplicates`.
+    Without `prior` the risk is their mean over all rows, which targets P ∪ U (the population in ``single_set``).
+    With `prior` it is π E_+ ℓ(g) + E_U (1−w) ℓ(−g), E_+ over labelled rows and w-weighted unlabelled ones: the
+    error under the unlabelled mix, the same target as UPU and NNPU (the population in ``case_control``).
+
+    ``"none"``: unlabelled rows are negatives (= PN, the biased baseline).
+
+    ``"threshold"``: ½ E_P ℓ(g) + ½ E_U ℓ(−g) with cross-entropy; :attr:`decision_score` then moves the cut from 0 to
+    where P(y=1 | x) among the unlabelled rows is one half. Needs `prior`.
+
+    Shape: as every risk, and weights (b,) in [0, 1]; entries of labelled rows are ignored.
+    """
+
+    def __init__(
+        self, prior: float | None = None, correction: Correction = "weighted", surrogate: str = "logistic"
+    ) -> None:
+        super().__init__()
+        if correction not in CORRECTIONS:
+            raise InputError(f"correction must be one of {list(CORRECTIONS)}, got {correction!r}")
+        self.prior = None if prior is None else check_prior(prior, open_interval=True)
+        self.correction: Correction = correction
+        self.surrogate = find_surrogate(surrogate)
+        if correction == "threshold":
+            self._require_threshold_settings()
+
+    @property
+    def decision_score(self) -> float:
+        """Where to cut: 0, or with ``correction="threshold"`` the logit of the shifted probability threshold."""
+        if self.correction != "threshold" or self.prior is None:
+            return 0.0
+        threshold = decision_threshold(self.prior)
+        return math.log(threshold / (1.0 - threshold))
+
+    def forward(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The risk over the rows of all ranks."""
+        scores, labels = checked_batch(scores, labels)
+        refuse_negatives(labels, "PvU")
+        as_positive, as_negative = self.surrogate(scores), self.surrogate(-scores)
+        is_p, is_u = (labels == POSITIVE).to(scores), (labels == UNLABELLED).to(scores)
+        if self.correction == "weighted":
+            w = is_u * self._weights(scores, weights)
+            return self._weighted(as_positive, as_negative, is_p + w, is_u - w, is_u)
+        if weights is not None:
+            raise InputError(f"weights belong to correction='weighted', not to correction={self.correction!r}")
+        if self.correction == "none":
+            return self._weighted_mean(as_positive, as_negative, is_p, is_u)
+        p_plus, u_minus = group_means([(as_positive, is_p), (as_negative, is_u)]).means
+        return 0.5 * p_plus + 0.5 * u_minus
+
+    def value(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The risk for a log, without gradient."""
+        with torch.no_grad():
+            return self.forward(scores, labels, weights)
+
+    def extra_repr(self) -> str:
+        """For ``repr``."""
+        return f"prior={self.prior}, correction={self.correction!r}, surrogate={self.surrogate.name!r}"
+
+    def _weighted(
+        self, as_positive: Tensor, as_negative: Tensor, positive: Tensor, negative: Tensor, is_u: Tensor
+    ) -> Tensor:
+        if self.prior is None:
+            return self._weighted_mean(as_positive, as_negative, positive, negative)
+        plus, minus = group_means([(as_positive, positive), (as_negative * negative, is_u)]).means
+        return self.prior * plus + minus
+
+    @staticmethod
+    def _weighted_mean(as_positive: Tensor, as_negative: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        row_loss = positive * as_positive + negative * as_negative
+        return group_means([(row_loss, torch.ones_like(row_loss))]).means[0]
+
+    def _weights(self, scores: Tensor, weights: Tensor | None) -> Tensor:
+        if weights is None:
+            return self._constant_weights(scores)
+        weights = checked_scores(weights, "weights").detach().to(scores)
+        if weights.shape != scores.shape:
+            raise InputError(f"weights must have the shape of scores {tuple(scores.shape)}, got {tuple(weights.shape)}")
+        if bool(((weights < 0) | (weights > 1)).any()):
+            low, high = float(weights.min()), float(weights.max())
+            raise InputError(f"weights must lie in [0, 1], got values from {low:g} to {high:g}")
+        return weights
+
+    def _constant_weights(self, scores: Tensor) -> Tensor:
+        how = "make them with punce.risks.elkan_noto.weighted_duplicates and pass the batch's rows as weights="
+        if self.prior is None:
+            raise InputError(f"PvU(correction='weighted') needs the weight w(x) of each row or at least a prior; {how}")
+        warnings.warn(
+            f"PvU(correction='weighted') without weights counts every unlabelled row positive with {self.prior:g}, "
+            f"which ranks rows like P against U but misplaces the cut; {how}",
+            RiskWarning,
+            stacklevel=6,
+        )
+        return torch.full_like(scores.detach(), self.prior)
+
+    def _require_threshold_settings(self) -> None:
+        if self.prior is None:
+            raise InputError("PvU(correction='threshold') needs prior= to know where to cut")
+        if self.surrogate.name != "logistic":
+            raise InputError(
+                "PvU(correction='threshold') cuts a probability, which only surrogate='logistic' estimates; "
+                f"got {self.surrogate.name!r}"
+            )
