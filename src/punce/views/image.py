@@ -1,0 +1,251 @@
+"""Two views of an image: one resampling (crop, flip, affine) and one colour map, each done once per pixel.
+
+Images are (b, C, H, W), uint8 in [0, 255] or floating point in [0, 1], with one or three channels; grey images skip
+the colour part. Values are clamped to [0, 1] and then normalised, (value − mean) / std, as the very last step and in
+the same pass; :meth:`Image.clean` normalises the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Literal, Self, get_args
+
+import torch
+from torch import Tensor
+from torch.nn.functional import grid_sample
+
+from punce.errors import InputError
+from punce.views import colour, counter, geometry
+from punce.views.plan import check_n_rows, check_range, check_rows
+
+Padding = Literal["border", "zeros"]
+_STATISTICS_CHUNK = 4096  # images converted to float64 at a time by fit
+
+
+@dataclass(frozen=True)
+class Image:
+    """The image recipe; its defaults are SimCLR's for CIFAR (RECIPES §5). `cifar` and `digit` are its two settings.
+
+    Geometry: `crop_scale` is the crop's area as a share of the image, `crop_ratio` its width / height; `flip` the
+    probability of a mirror image; `degrees` and `shear` the largest turn and slant in degrees, `shift` the largest
+    move as a share of the image, `zoom` the range of enlargement. `padding` is what lies outside the image: its edge
+    ("border") or black ("zeros").
+
+    Colour: `jitter` holds the strengths of (brightness, contrast, saturation, hue), applied with
+    `jitter_probability`; `grey` is the probability of losing colour.
+
+    `mean` and `std` normalise the result, one number for all channels or one each; (0,) and (1,) leave [0, 1].
+    """
+
+    crop_scale: tuple[float, float] = (0.08, 1.0)
+    crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: float = 0.5
+    degrees: float = 0.0
+    shift: float = 0.0
+    zoom: tuple[float, float] = (1.0, 1.0)
+    shear: float = 0.0
+    padding: Padding = "border"
+    jitter: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
+    jitter_probability: float = 0.8
+    grey: float = 0.2
+    mean: tuple[float, ...] = (0.5,)
+    std: tuple[float, ...] = (0.5,)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # JSON has lists where this has tuples
+            value = getattr(self, field.name)
+            if isinstance(value, list):
+                object.__setattr__(self, field.name, tuple(value))
+        _check_hyper_parameters(self)
+
+    def fit(self, X: Tensor) -> Self:
+        """The same view, normalising by the channel means and deviations of X (n, C, H, W)."""
+        mean, std = _channel_statistics(X)
+        return replace(self, mean=mean, std=std)
+
+    def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> ImagePlan:
+        """The views of one epoch; `X` is not needed."""
+        check_n_rows(n_rows)
+        counter.check_counter(seed, epoch)
+        return ImagePlan(self, n_rows, seed, epoch)
+
+    def clean(self, x: Tensor) -> Tensor:
+        """The images as they are, normalised. (b, C, H, W) -> (b, C, H, W) float32."""
+        low, scale = _normalisation(self, x)
+        return x.to(torch.float32) * (scale * _unit(x)) + low
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """The image views of one epoch. Holds no draws: they are hashes of (seed, epoch, row, view)."""
+
+    view: Image
+    n_rows: int
+    seed: int
+    epoch: int
+
+    def apply(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Both views of a batch. Shape: x (b, C, H, W), rows (b,) -> (2, b, C, H, W), float32 on x's device."""
+        low, scale = _normalisation(self.view, x)
+        check_rows(rows, len(x), self.n_rows)
+        keys = self._keys(rows)
+        places = _places(self.view, keys, x)
+        colours = _colours(self.view, keys, x, low, scale) if x.shape[1] == 3 else None
+        pixels, result = x.to(torch.float32), torch.empty((2, *x.shape), device=x.device)
+        for which in range(2):
+            moved = _resample(pixels, places[which], self.view.padding)
+            if colours is None:
+                torch.add(low, moved.mul_(scale * _unit(x)), out=result[which])
+            else:
+                _recolour(moved, colours[0][which], colours[1][which], low, out=result[which])
+            _clamp(result[which], low, scale)
+        return result
+
+    def _keys(self, rows: Tensor) -> Tensor:
+        """Keys of the first and then of the second views, (2b,). On the CPU, so that every device draws the same."""
+        rows = rows.to(device="cpu", dtype=torch.int64)
+        return torch.cat([counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which) for which in range(2)])
+
+
+def _places(view: Image, keys: Tensor, x: Tensor) -> Tensor:
+    """Crop, flip and affine map as one matrix for each view of each image. (2b,) -> (2, b, 2, 3) on x's device."""
+    height, width = x.shape[2:]
+    drawn = geometry.draw(
+        keys,
+        height,
+        width,
+        crop_scale=view.crop_scale,
+        crop_ratio=view.crop_ratio,
+        flip=view.flip,
+        degrees=view.degrees,
+        shift=view.shift,
+        zoom=view.zoom,
+        shear=view.shear,
+    )
+    return geometry.matrices(drawn, height, width).view(2, len(x), 2, 3).to(x.device)
+
+
+def _colours(view: Image, keys: Tensor, x: Tensor, low: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """A and K of `colour`, taking raw pixel values to normalised ones. (2b,) -> two of (2, b, 3, 3) on x's device."""
+    drawn = colour.draw(keys, jitter=view.jitter, jitter_probability=view.jitter_probability, grey=view.grey)
+    to_normalised = scale.view(-1, 1) * _unit(x)
+    linear, pull = (
+        to_normalised * matrix.view(2, len(x), 3, 3).to(device=x.device, dtype=torch.float32)
+        for matrix in colour.matrices(drawn)
+    )
+    return linear, pull
+
+
+def _resample(pixels: Tensor, places: Tensor, padding: Padding) -> Tensor:
+    """One bilinear grid_sample for crop, flip and affine map. (b, C, H, W), (b, 2, 3) -> (b, C, H, W)."""
+    grid = geometry.sampling_grid(places, *pixels.shape[2:])
+    return grid_sample(pixels, grid, padding_mode=padding, align_corners=False)
+
+
+def _recolour(moved: Tensor, linear: Tensor, pull: Tensor, low: Tensor, out: Tensor) -> None:
+    """out = A x + K m + low for every image, as one batched product of (3, 3) with (3, H·W).
+
+    The mean colour m is that of the resampled image, as in a chain that crops first.
+    """
+    x = moved.flatten(2)
+    offset = pull @ x.mean(dim=2, keepdim=True) + low.view(-1, 1)
+    torch.baddbmm(offset, linear, x, out=out.flatten(2))
+
+
+def _clamp(x: Tensor, low: Tensor, scale: Tensor) -> None:
+    """Clamp to what [0, 1] becomes under normalisation, in place; a scalar bound per channel is the fast case."""
+    if low.numel() == 1:
+        x.clamp_(float(low), float(low + scale))
+        return
+    for channel in range(x.shape[1]):
+        x[:, channel].clamp_(float(low[channel]), float(low[channel] + scale[channel]))
+
+
+def _normalisation(view: Image, x: Tensor) -> tuple[Tensor, Tensor]:
+    """What 0 becomes and what 1 adds: −mean / std and 1 / std. Shapes (1 or C, 1, 1). Refuses images it cannot use."""
+    _check_images(x, "x")
+    if not {len(view.mean), len(view.std)} <= {1, x.shape[1]}:
+        raise InputError(
+            f"mean {view.mean} and std {view.std} must have one number for all or one for each of the {x.shape[1]} "
+            "channels; fit the view to the data: view.fit(X)"
+        )
+    mean, std = (torch.tensor(v, dtype=torch.float32).view(-1, 1, 1) for v in (view.mean, view.std))
+    low, scale = -mean / std, (1 / std).expand(max(len(mean), len(std)), 1, 1)
+    return low.to(x.device), scale.to(x.device)
+
+
+def _unit(x: Tensor) -> float:
+    return 1 / 255 if x.dtype == torch.uint8 else 1.0
+
+
+def _channel_statistics(X: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel in [0, 1] units; a constant channel gets deviation 1."""
+    _check_images(X, "X")
+    if len(X) == 0:
+        raise InputError("X holds no image to take channel means from")
+    total = torch.zeros(2, X.shape[1], dtype=torch.float64)
+    for start in range(0, len(X), _STATISTICS_CHUNK):
+        values = X[start : start + _STATISTICS_CHUNK].to(torch.float64) * _unit(X)
+        total += torch.stack([values.sum((0, 2, 3)), values.square().sum((0, 2, 3))]).cpu()
+    mean, square = total * X.shape[1] / X.numel()
+    std = (square - mean.square()).clamp(min=0).sqrt()
+    std[std < 1e-6] = 1.0
+    return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def _check_images(x: Tensor, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise InputError(f"{name} must be a torch tensor, got {type(x).__name__}")
+    if x.ndim != 4 or x.shape[1] not in (1, 3) or 0 in x.shape[2:]:
+        hint = "; its channels stand last: use x.permute(0, 3, 1, 2)" if x.ndim == 4 and x.shape[3] in (1, 3) else ""
+        raise InputError(f"{name} must be images (b, 1 or 3 channels, height, width), got {tuple(x.shape)}{hint}")
+    if x.dtype == torch.uint8:
+        return
+    if not x.is_floating_point():
+        raise InputError(f"{name} must be uint8 in [0, 255] or floating point in [0, 1], got dtype {x.dtype}")
+    if x.numel() == 0:
+        return
+    low, high = (float(v) for v in x.aminmax())
+    if not (low >= 0 and high <= 1):  # also catches NaN
+        raise InputError(
+            f"{name} of dtype {x.dtype} must lie in [0, 1] without NaN, but spans {low:g} to {high:g}; "
+            "divide by 255 or convert to uint8"
+        )
+
+
+def _check_hyper_parameters(view: Image) -> None:
+    check_range("crop_scale", view.crop_scale, 0, 1, ordered=True, open_below=True)
+    check_range("crop_ratio", view.crop_ratio, 0, 100, ordered=True, open_below=True)
+    check_range("zoom", view.zoom, 0, 100, ordered=True, open_below=True)
+    for name in ("flip", "jitter_probability", "grey", "shift"):
+        check_range(name, getattr(view, name), 0, 1)
+    check_range("degrees", view.degrees, 0, 180)
+    check_range("shear", view.shear, 0, 80)
+    check_range("jitter (brightness, contrast, saturation, hue)", view.jitter, 0, 10)
+    if len(view.jitter) != 4:
+        raise InputError(f"jitter must be (brightness, contrast, saturation, hue), got {view.jitter!r}")
+    check_range("mean", view.mean, -100, 100)
+    check_range("std", view.std, 0, 100, open_below=True)
+    if view.padding not in get_args(Padding):
+        raise InputError(f"padding must be one of {list(get_args(Padding))}, got {view.padding!r}")
+
+
+cifar = Image
+"""Natural images: strong crops, mirror images, colour jitter, no blur."""
+
+digit = partial(
+    Image,
+    crop_scale=(0.5, 1.0),
+    crop_ratio=(0.85, 1.15),
+    flip=0.0,
+    degrees=15.0,
+    shift=0.1,
+    zoom=(0.85, 1.15),
+    shear=10.0,
+    padding="zeros",
+    jitter=(0.0, 0.0, 0.0, 0.0),
+    jitter_probability=0.0,
+    grey=0.0,
+)
+"""Digits and letters: small affine maps and crops; never mirrored or turned over (6 and 9, 2 and 5)."""

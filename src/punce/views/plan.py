@@ -1,0 +1,100 @@
+"""What every view promises, and the checks they share.
+
+A *view* is a frozen dataclass of hyper-parameters (``dataclasses.asdict`` gives its JSON). A *plan* is that view in
+one epoch of one run. The two views of a row are a function of (seed, epoch, row) alone: batch order, batch size,
+ranks and workers do not change them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from punce.errors import InputError
+
+_SHOWN = 5
+
+
+class Plan(Protocol):
+    """The views of one epoch."""
+
+    def apply(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Both views of a batch.
+
+        Shape: x (b, ...) raw rows; rows (b,) their global indices, integers in [0, n_rows); result (2, b, ...) float32.
+        """
+        ...
+
+
+class View(Protocol):
+    """The hyper-parameters of a pair of views."""
+
+    def fit(self, X: Tensor) -> Self:
+        """The same view with what it learns from the training rows (images: channel mean and deviation)."""
+        ...
+
+    def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> Plan:
+        """The plan of one epoch over `n_rows` training rows; `X` are those rows, needed by the table view only."""
+        ...
+
+    def clean(self, x: Tensor) -> Tensor:
+        """The rows as the encoder sees them at evaluation: scaled like the views, not augmented. (b, ...) float32."""
+        ...
+
+
+def check_rows(rows: Tensor, n_batch: int, n_rows: int) -> None:
+    """Refuse row indices that cannot be the global indices of this batch."""
+    if not isinstance(rows, Tensor) or rows.dtype not in (torch.int64, torch.int32):
+        kind = str(rows.dtype) if isinstance(rows, Tensor) else type(rows).__name__
+        raise InputError(f"rows must be a tensor of int64 row indices, got {kind}")
+    if rows.shape != (n_batch,):
+        raise InputError(f"rows must hold one index for each of the {n_batch} rows of x, got shape {tuple(rows.shape)}")
+    outside = (rows < 0) | (rows >= n_rows)
+    if bool(outside.any()):
+        seen = rows[outside][:_SHOWN].tolist()
+        raise InputError(f"rows must lie in [0, {n_rows}), the rows of the plan; got {seen}")
+
+
+def check_n_rows(n_rows: int) -> None:
+    """Refuse a plan over no rows."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or not 1 <= n_rows < 1 << 31:
+        raise InputError(f"n_rows must be a whole number from 1 to 2**31 - 1, got {n_rows!r}")
+
+
+def check_range(
+    name: str, value: object, low: float, high: float, *, ordered: bool = False, open_below: bool = False
+) -> None:
+    """Refuse a hyper-parameter (a number, or numbers in a tuple) outside [low, high]; `ordered` pairs must not fall."""
+    values = value if isinstance(value, tuple) else (value,)
+    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    inside = all(low < v <= high if open_below else low <= v <= high for v in numbers)
+    if len(numbers) < len(values) or not inside or (ordered and not (len(values) == 2 and values[0] <= values[1])):
+        what = "a pair (low, high) within" if ordered else "within"
+        raise InputError(f"{name} must be {what} {'(' if open_below else '['}{low:g}, {high:g}], got {value!r}")
+
+
+def as_features(x: Tensor, name: str = "x", where: str = "row") -> Tensor:
+    """A batch of numeric rows as float32, refused when it is not two-dimensional or not finite. (b, d) -> (b, d)."""
+    if not isinstance(x, Tensor):
+        raise InputError(f"{name} must be a torch tensor, got {type(x).__name__}")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise InputError(f"{name} must be a matrix (rows, features), got shape {tuple(x.shape)}")
+    if x.dtype == torch.bool or x.is_complex():
+        raise InputError(f"{name} must hold numbers, got dtype {x.dtype}; convert it to float32")
+    x = x.to(torch.float32)
+    refuse_non_finite(x, name, where)
+    return x
+
+
+def refuse_non_finite(x: Tensor, name: str, where: str = "row") -> None:
+    """Refuse NaN and infinity, naming the first place. Costs one pass and no memory when all is well."""
+    if x.numel() == 0 or bool(torch.stack(x.aminmax()).isfinite().all()):  # aminmax propagates NaN
+        return
+    bad = (~x.isfinite()).nonzero()
+    place = ", ".join(str(i) for i in bad[0].tolist())
+    raise InputError(
+        f"{name} holds {len(bad)} values that are NaN or infinite, first at ({where}, ...) = ({place}); "
+        "fill in missing values before making views"
+    )
