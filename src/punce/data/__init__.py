@@ -8,15 +8,20 @@ from typing import Any, Literal, overload
 
 from punce.data.benchmarks import load_benchmark
 from punce.data.catalogue import Benchmark
+from punce.data.check import check
 from punce.data.cifar10 import CIFAR10
 from punce.data.dataset import Dataset, Part
 from punce.data.digits import DIGITS
 from punce.data.directories import MissingFilesError
+from punce.data.findings import DataCheck, Finding
 from punce.data.idx import FASHION_MNIST, MNIST
+from punce.data.read import read, stream
 from punce.data.simulate import PUSample, biased_propensity, simulate_pnu, simulate_pu
 from punce.data.sms_spam import SMS_SPAM
 from punce.data.sst2 import SST2, SST2_SENTENCE
+from punce.data.table_encoder import EncodedTable, TableEncoder
 from punce.data.uci import BANKNOTE, LANDSAT, MUSHROOM, PAGEBLOCKS, SHUTTLE, SPAMBASE
+from punce.data.user_data import DataStream, UserData
 from punce.errors import InputError
 
 DATASETS: dict[str, Benchmark] = {
@@ -86,12 +91,21 @@ def _named(name: str) -> Benchmark:
 __all__ = [
     "DATASETS",
     "Benchmark",
+    "DataCheck",
+    "DataStream",
     "Dataset",
+    "EncodedTable",
+    "Finding",
     "MissingFilesError",
     "PUSample",
     "Part",
+    "TableEncoder",
+    "UserData",
     "biased_propensity",
+    "check",
     "load",
+    "read",
     "simulate_pnu",
     "simulate_pu",
+    "stream",
 ]

@@ -1,0 +1,185 @@
+"""A look at the rows before anything trains on them: what is there, what is odd, what will mislead a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from punce.data.findings import DataCheck, Finding
+from punce.data.image_files import ImageFiles, unreadable_message
+from punce.data.leaks import separation
+from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
+from punce.data.row_sample import RowSample
+from punce.data.table_tally import LEAK, TableTally
+from punce.data.user_data import DataStream, UserData
+from punce.errors import InputError
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+
+_FEW_LABELLED = 30
+_SHOWN = 5
+
+
+def check(data: UserData | DataStream) -> DataCheck:
+    """Go through the rows once, in batches, and report.
+
+    Memory: one batch, a sample of 10,000 rows, and 8 bytes per row for a fingerprint (and per value of columns that
+    might be ids), so a table much larger than memory can be checked from a stream.
+    """
+    tally = _Tally()
+    for batch in data.batches():
+        tally.add(batch)
+    if tally.rows == 0:
+        raise InputError(f"{data.source} has no rows")
+    notes = [Finding("info", "note", note) for note in dict.fromkeys([*data.notes, *tally.notes])]
+    duplicates, duplicate_findings = _duplicates(tally, data.labels)
+    return DataCheck(
+        source=data.source,
+        kind=data.kind,
+        rows=tally.rows,
+        labelled=_count(data.labels, POSITIVE),
+        negatives=_count(data.labels, NEGATIVE),
+        unlabelled=tally.rows if data.labels is None else _count(data.labels, UNLABELLED),
+        missing=tally.table.missing,
+        duplicates=duplicates,
+        findings=(*_label_findings(data.labels), *tally.findings(), *duplicate_findings, *notes),
+    )
+
+
+class _Tally:
+    """What one pass collects; which of it is used depends on the kind of data."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.table = TableTally()
+        self.notes: list[str] = []
+        self._hashes: list[Hashes] = []
+        self._sample = RowSample()
+        self._unreadable: list[str] = []
+        self._non_finite: list[str] = []
+        self._empty_texts = 0
+        self._folder = Path()
+        self._ids: list[Hashes] = []
+
+    def add(self, batch: UserData) -> None:
+        """Count one batch."""
+        self.rows += len(batch)
+        self.notes.extend(batch.notes)
+        if not isinstance(batch.ids, pd.RangeIndex):
+            self._ids.append(pd.util.hash_array(batch.ids.astype("str").to_numpy(dtype=object)))
+        if batch.kind == "table":
+            self.table.add(batch.features, batch.labels)
+        elif batch.kind == "text":
+            self._empty_texts += sum(not text.strip() for text in batch.features)
+            self._hashes.append(hash_texts(batch.features))
+        elif isinstance(batch.features, ImageFiles):
+            self._add_images(batch.features)
+        else:
+            self._add_array(batch)
+
+    def _add_images(self, files: ImageFiles) -> None:
+        hashes = np.empty(len(files), dtype=np.uint64)
+        for row, name in enumerate(files.names):
+            picture = files.decode(row)
+            if isinstance(picture, str):
+                self._unreadable.append(f"{name} ({picture})")
+                # a fingerprint of its own: two unreadable files are not equal pictures
+                hashes[row] = hash_bytes(name.encode())
+            else:
+                hashes[row] = hash_bytes(picture.tobytes())
+        self._hashes.append(hashes)
+        self._folder = files.folder
+
+    def _add_array(self, batch: UserData) -> None:
+        values: npt.NDArray[np.generic] = np.asarray(batch.features)
+        self._hashes.append(hash_array(values))
+        if batch.kind != "embedding":
+            return
+        finite = np.isfinite(values).all(axis=1)
+        self._non_finite.extend(str(name) for name in batch.ids[~finite])
+        if batch.labels is not None:
+            self._sample.add(values, batch.labels)
+
+    @property
+    def hashes(self) -> Hashes:
+        """One fingerprint per row, or none where the rows had no labels."""
+        parts = self.table.hashes or self._hashes
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+    def findings(self) -> Iterator[Finding]:
+        """What is odd, by kind."""
+        yield from self.table.findings()
+        yield from self._array_findings()
+        if self._unreadable:
+            message = unreadable_message(self._folder, self._unreadable)
+            yield Finding("error", "unreadable_images", message, tuple(self._unreadable))
+        if self._empty_texts:
+            yield Finding("warning", "empty_texts", f"{self._empty_texts:,} texts are empty")
+        if self._ids:
+            ids = np.concatenate(self._ids)
+            repeated = len(ids) - len(np.unique(ids))
+            if repeated:
+                yield Finding("warning", "repeated_ids", f"{repeated:,} rows have the name of an earlier row")
+
+    def _array_findings(self) -> Iterator[Finding]:
+        if self._non_finite:
+            shown = ", ".join(self._non_finite[:_SHOWN])
+            message = f"{len(self._non_finite):,} rows hold NaN or infinity, first rows {shown}"
+            yield Finding("error", "non_finite", message, tuple(self._non_finite[:100]))
+        elif self._sample.usable:
+            values, is_labelled = self._sample.rows()
+            yield from _dimension_findings(values.astype(np.float64), is_labelled)
+
+
+def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> Iterator[Finding]:
+    constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
+    if len(constant):
+        names = tuple(map(str, constant))
+        yield Finding(
+            "warning", "constant_column", f"{len(constant)} dimensions are constant: {', '.join(names[:_SHOWN])}", names
+        )
+    for k in range(values.shape[1]):
+        strength = separation(values[:, k], is_labelled)
+        if strength >= LEAK:
+            yield Finding(
+                "warning",
+                "leak",
+                f"dimension {k} alone separates labelled from unlabelled rows (AUC {strength:.3f}); "
+                f"if that is honest, at most {2 * (1 - strength):.1%} of the unlabelled rows are positive",
+                (str(k),),
+            )
+
+
+def _label_findings(labels: Labels | None) -> Iterator[Finding]:
+    if labels is None:
+        yield Finding("info", "no_labels", "no label column: the rows can be scored, not learned from")
+        return
+    n_p, n_u = _count(labels, POSITIVE), _count(labels, UNLABELLED)
+    if n_p == 0:
+        yield Finding("error", "no_positive", "no row is labelled positive")
+    elif n_p < _FEW_LABELLED:
+        yield Finding("warning", "few_labelled", f"only {n_p} labelled positives; expect wide intervals")
+    if n_u == 0:
+        yield Finding("error", "no_unlabelled", "no row is unlabelled")
+
+
+def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[Finding]]:
+    hashes = tally.hashes
+    if labels is None or len(hashes) != len(labels):
+        return 0, []
+    count, rows = count_duplicates(hashes, labels)
+    if count == 0:
+        return 0, []
+    first = ", ".join(map(str, rows))
+    message = (
+        f"{count:,} unlabelled rows equal a labelled one, first rows {first}; in case_control data that can be "
+        "right, otherwise label or remove them"
+    )
+    return count, [Finding("warning", "duplicates", message, tuple(map(str, rows)))]
+
+
+def _count(labels: Labels | None, value: int) -> int:
+    return 0 if labels is None else int((labels == value).sum())

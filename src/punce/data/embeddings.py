@@ -1,0 +1,88 @@
+"""Embedding matrices (or stacks of pictures) in .npy and .npz files. Pickles are never loaded."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from punce.data.tables import missing_column
+from punce.errors import InputError
+
+_FEATURE_KEYS = ("X", "x", "embeddings", "features", "data")
+_LABEL_KEYS = ("y", "label", "labels")
+_ID_KEYS = ("ids", "id")
+
+
+def read_npy(path: Path) -> npt.NDArray[Any]:
+    """The array of a .npy file, mapped into memory rather than read."""
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise _refused(path, error) from error
+    return array
+
+
+def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, Any, Any]:
+    """Features, labels and row names of an .npz file; labels and names are None where it holds none."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            keys = list(archive.files)
+            features = archive[_feature_key(archive, keys, path)]
+            labels = _optional(archive, keys, label, _LABEL_KEYS, path)
+            ids = _optional(archive, keys, id_key, _ID_KEYS, path)
+    except (OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _refused(path, error) from error
+    return features, labels, ids
+
+
+def check_features(features: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
+    """(n, d) numbers pass; (n, C, H, W) and (n, H, W, C) bytes come back as (n, C, H, W)."""
+    if features.dtype.kind not in "fiub" or features.dtype == np.bool_:
+        raise InputError(f"{path} holds {features.dtype}; an embedding matrix holds real numbers")
+    if features.ndim == 2 and features.size:
+        return features
+    if features.ndim == 4 and features.size and features.dtype == np.uint8:
+        if features.shape[1] in (1, 3):
+            return features
+        if features.shape[3] in (1, 3):
+            return np.ascontiguousarray(features.transpose(0, 3, 1, 2))
+    raise InputError(
+        f"{path} holds an array of shape {features.shape} and type {features.dtype}; expected (rows, dimensions), "
+        "or uint8 pictures (rows, channels, height, width)"
+    )
+
+
+def _feature_key(archive: Any, keys: list[str], path: Path) -> str:
+    for key in _FEATURE_KEYS:
+        if key in keys:
+            return key
+    many = [key for key in keys if archive[key].ndim >= 2]
+    if len(many) == 1:
+        return many[0]
+    raise InputError(f"{path}: which array holds the features? Call it one of {list(_FEATURE_KEYS)}; it has {keys}")
+
+
+def _optional(archive: Any, keys: list[str], wanted: str | None, usual: tuple[str, ...], path: Path) -> Any:
+    if wanted is not None:
+        if wanted not in keys:
+            raise missing_column(wanted, keys, str(path))
+        return archive[wanted]
+    key = next((key for key in usual if key in keys), None)
+    return None if key is None else archive[key]
+
+
+def _refused(path: Path, error: Exception) -> InputError:
+    if path.stat().st_size == 0:
+        return InputError(f"{path} is empty")
+    if "allow_pickle" in str(error):
+        return InputError(
+            f"{path} holds Python objects (a pickle), which can run code when loaded; "
+            "save a plain array instead, e.g. np.save(path, array.astype('float32'))"
+        )
+    return InputError(f"{path} cannot be read as a NumPy file: {error}")

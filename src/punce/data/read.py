@@ -1,0 +1,310 @@
+"""Reading a person's data: a table, a column of text, an embedding matrix or a folder of images.
+
+:func:`read` takes it into memory (pictures stay on disk until asked for), :func:`stream` goes through it in batches.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import pandas as pd
+
+from punce.data.columns import column_kind
+from punce.data.dataset import Kind
+from punce.data.embeddings import check_features, read_npy, read_npz
+from punce.data.image_files import image_files
+from punce.data.image_folder import read_folder
+from punce.data.tables import (
+    Roles,
+    check_roles,
+    column_names,
+    count_rows,
+    first_frame,
+    frames_of,
+    is_csv,
+    is_parquet,
+    read_frame,
+)
+from punce.data.user_data import BATCH_ROWS, DataStream, UserData
+from punce.errors import InputError
+from punce.labels import Labels, Setting, as_labels, require_positive_and_unlabelled
+
+KindOption = Literal["auto", "image", "table", "text", "embedding"]
+_PROBED_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The caller's arguments, checked."""
+
+    path: Path
+    roles: Roles
+    kind: KindOption
+    positive: Any
+    setting: Setting
+    labels: Path | None
+    image_size: int | None
+
+
+def read(
+    path: str | Path,
+    label: str | None = None,
+    *,
+    positive: Any = None,
+    id: str | None = None,
+    text: str | None = None,
+    kind: KindOption = "auto",
+    setting: Setting = "pu",
+    labels: str | Path | None = None,
+    drop: Sequence[str] = (),
+    image_size: int | None = None,
+) -> UserData:
+    """Rows, labels and row names from a file or folder.
+
+    - ``.csv``, ``.tsv`` (also gzipped), ``.parquet`` or a folder of Parquet files: a table, or text if `text` names the
+      column (or the only feature column holds long text);
+    - ``.npy``, ``.npz``: embeddings (n, d), with labels in the archive or in another file named by `labels`;
+    - a folder of images: labels from a CSV in it (or `labels`) with the columns file and `label`, or from the
+      subfolders ``labelled/`` and ``unlabelled/``.
+
+    `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
+    marks a positive. `id` names the column of row names, `drop` columns to leave out.
+    """
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size)
+    data = _reader(request)(request)
+    if data.labels is not None:
+        require_positive_and_unlabelled(data.labels, data.source)
+    return data
+
+
+def stream(
+    path: str | Path,
+    label: str | None = None,
+    *,
+    positive: Any = None,
+    id: str | None = None,
+    text: str | None = None,
+    kind: KindOption = "auto",
+    setting: Setting = "pu",
+    labels: str | Path | None = None,
+    drop: Sequence[str] = (),
+    image_size: int | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> DataStream:
+    """The same rows as :func:`read`, in batches, for files larger than memory. CSV types are guessed per batch."""
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size)
+    if batch_rows < 1:
+        raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
+    if _is_table(request.path):
+        return _table_stream(request, batch_rows)
+    data = _reader(request)(request)  # pictures and mapped arrays are on disk still
+    return DataStream(data.kind, data.source, len(data), data.labels, data.batches, batch_rows, data.notes)
+
+
+def _request(
+    path: str | Path,
+    label: str | None,
+    positive: Any,
+    id: str | None,
+    text: str | None,
+    kind: KindOption,
+    setting: Setting,
+    labels: str | Path | None,
+    drop: Sequence[str],
+    image_size: int | None,
+) -> _Request:
+    if kind not in ("auto", "image", "table", "text", "embedding"):
+        raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")
+    if setting not in ("pu", "pnu"):
+        raise InputError(f"setting must be 'pu' or 'pnu', got {setting!r}")
+    if isinstance(drop, str):
+        drop = (drop,)
+    return _Request(
+        _existing(path),
+        Roles(label, id, tuple(drop), text),
+        kind,
+        positive,
+        setting,
+        None if labels is None else _existing(labels),
+        image_size,
+    )
+
+
+def _existing(path: str | Path) -> Path:
+    path = Path(path).expanduser()
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, siblings, n=2)
+        raise InputError(f"{path} does not exist" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    return path
+
+
+def _is_table(path: Path) -> bool:
+    return is_parquet(path) or (path.is_file() and is_csv(path))
+
+
+def _reader(request: _Request) -> Callable[[_Request], UserData]:
+    path = request.path
+    if _is_table(path):
+        return _read_table
+    if path.is_dir():
+        return _read_images
+    if path.suffix.lower() in (".npy", ".npz"):
+        return _read_arrays
+    raise InputError(
+        f"{path}: files ending in {path.suffix or 'nothing'!r} are not known; "
+        "use .csv, .tsv, .parquet, .npy, .npz or a folder of images"
+    )
+
+
+# --- tables and text ----------------------------------------------------------------------------------------------
+
+
+def _read_table(request: _Request) -> UserData:
+    path, roles = request.path, request.roles
+    check_roles(column_names(path), roles, path)
+    frame = read_frame(path, as_text=roles.id)
+    labels = None if roles.label is None else _labels(frame[roles.label], request)
+    kind, text = _table_kind(frame, request)
+    return _from_frame(frame, labels, kind, text, request, start=0)
+
+
+def _table_stream(request: _Request, batch_rows: int) -> DataStream:
+    path, roles = request.path, request.roles
+    check_roles(column_names(path), roles, path)
+    labels = None
+    if roles.label is not None:
+        labels = _labels(read_frame(path, [roles.label])[roles.label], request)
+        require_positive_and_unlabelled(labels, str(path))
+    kind, text = _table_kind(first_frame(path, _PROBED_ROWS, as_text=roles.id), request)
+
+    def batches(size: int) -> Iterator[UserData]:
+        start = 0
+        for frame in frames_of(path, size, as_text=roles.id):
+            part = None if labels is None else labels[start : start + len(frame)]
+            yield _from_frame(frame, part, kind, text, request, start)
+            start += len(frame)
+
+    return DataStream(kind, str(path), count_rows(path), labels, batches, batch_rows)
+
+
+def _from_frame(
+    frame: pd.DataFrame, labels: Labels | None, kind: Kind, text: str | None, request: _Request, start: int
+) -> UserData:
+    roles = request.roles
+    ids = pd.Index(frame[roles.id]) if roles.id else pd.RangeIndex(start, start + len(frame))
+    features = frame.drop(columns=roles.set_aside)
+    notes: tuple[str, ...] = ()
+    values: Any = features
+    if kind == "text":
+        values, notes = _texts(features[cast(str, text)])
+    elif kind == "embedding":
+        values = _matrix(features, request.path)
+    return UserData(kind, values, labels, ids, str(request.path), notes)
+
+
+def _table_kind(frame: pd.DataFrame, request: _Request) -> tuple[Kind, str | None]:
+    """What the rows are, and the text column if they are text."""
+    features = frame.drop(columns=request.roles.set_aside)
+    if features.shape[1] == 0:
+        raise InputError(f"{request.path}: no feature column is left besides label, id and dropped columns")
+    if request.kind == "image":
+        raise InputError(f"{request.path} is a table; images come from a folder or a .npy stack")
+    if request.kind == "embedding":
+        return "embedding", None
+    if request.roles.text is not None and request.kind in ("auto", "text"):
+        return "text", request.roles.text
+    kinds = {name: column_kind(features[name], name) for name in features.columns}
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    others = [name for name, kind in kinds.items() if kind in ("numeric", "categorical", "date")]
+    if request.kind == "text":
+        return "text", _the_text_column(texts, features, request.path)
+    if request.kind == "auto" and len(texts) == 1 and not others:
+        return "text", texts[0]
+    return "table", None
+
+
+def _the_text_column(texts: list[str], features: pd.DataFrame, path: Path) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    strings = [name for name in features.columns if pd.api.types.is_string_dtype(features[name])]
+    if not texts and len(strings) == 1:
+        return strings[0]
+    candidates = texts or list(features.columns)
+    raise InputError(f"{path}: which column is the text? Name it with text= (--text); candidates: {candidates[:8]}")
+
+
+def _texts(column: pd.Series[Any]) -> tuple[list[str], tuple[str, ...]]:
+    missing = int(column.isna().sum())
+    notes = (f"{missing} rows have no text; they are read as empty",) if missing else ()
+    return column.astype("string").fillna("").tolist(), notes
+
+
+def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
+    wrong = [name for name in features.columns if not pd.api.types.is_numeric_dtype(features[name])]
+    if wrong:
+        raise InputError(
+            f"{path}: kind='embedding' needs numeric columns only; {wrong[:5]} are not (drop= or id= them)"
+        )
+    return features.to_numpy(dtype=np.float32, na_value=np.nan)
+
+
+# --- arrays and pictures ------------------------------------------------------------------------------------------
+
+
+def _read_arrays(request: _Request) -> UserData:
+    path, roles = request.path, request.roles
+    if request.kind in ("table", "text"):
+        raise InputError(f"{path} holds an array; kind={request.kind!r} needs a CSV or Parquet file")
+    if path.suffix.lower() == ".npz":
+        raw, labels, ids = read_npz(path, roles.label if request.labels is None else None, roles.id)
+    else:
+        raw, labels, ids = read_npy(path), None, None
+    features = check_features(raw, path)
+    if request.labels is not None:
+        labels = _labels_file(request.labels, roles.label, len(features))
+    elif labels is None and roles.label is not None:
+        raise InputError(f"{path} holds no labels; name a file that does with labels= (one row per row of the array)")
+    index = pd.RangeIndex(len(features)) if ids is None else pd.Index(ids)
+    kind: Kind = "image" if features.ndim == 4 else "embedding"
+    return UserData(kind, features, None if labels is None else _labels(labels, request), index, str(path))
+
+
+def _labels_file(path: Path, label: str | None, expected: int) -> Any:
+    if path.suffix.lower() == ".npy":
+        values: Any = read_npy(path)
+    elif _is_table(path):
+        names = column_names(path)
+        if label is None and len(names) > 1:
+            raise InputError(f"{path} has the columns {names[:8]}; name the one with the labels (label=, --label)")
+        wanted = label or names[0]
+        check_roles(names, Roles(wanted), path)
+        values = read_frame(path, [wanted])[wanted]
+    else:
+        raise InputError(f"{path}: labels come from a .csv, .parquet or .npy file")
+    if len(values) != expected:
+        raise InputError(f"{path} has {len(values)} labels for {expected} rows; they must match row by row")
+    return values
+
+
+def _read_images(request: _Request) -> UserData:
+    if request.kind not in ("auto", "image"):
+        raise InputError(f"{request.path} is a folder of images; kind={request.kind!r} needs a file")
+    names, labels, notes = read_folder(
+        request.path, request.labels, request.roles.label, request.positive, request.setting
+    )
+    files = image_files(request.path, names, request.image_size)
+    return UserData("image", files, labels, pd.Index(names), str(request.path), notes)
+
+
+def _labels(column: Any, request: _Request) -> Labels:
+    try:
+        return as_labels(column, setting=request.setting, positive=request.positive)
+    except InputError as error:
+        where = f"{request.path}, label column {request.roles.label!r}" if request.roles.label else str(request.path)
+        raise InputError(f"{where}: {error}") from error

@@ -1,0 +1,178 @@
+"""What the check counts in a table, batch by batch: memory grows by a few bytes per row, not by the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from punce.data.columns import ColumnKind, column_kind, numbers
+from punce.data.findings import Finding
+from punce.data.leaks import column_separation
+from punce.data.row_hashes import Hashes, hash_table
+from punce.data.row_sample import RowSample
+from punce.labels import Labels
+
+LEAK = 0.99
+_ALMOST_ALL = 0.98
+_MOSTLY_MISSING = 0.5
+
+
+@dataclass
+class ColumnTally:
+    """Counts of one column."""
+
+    name: str
+    kind: ColumnKind = "empty"
+    rows: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    """Text or infinities among numbers."""
+    varies: bool = False
+    smallest: float = math.inf
+    largest: float = -math.inf
+    first: Any = None
+    distinct: list[Hashes] | None = field(default_factory=list)
+    """Hashes of the values while (nearly) all of them differ, else None."""
+
+    def add(self, series: pd.Series[Any]) -> None:
+        """Count one batch."""
+        if self.kind == "empty":
+            self.kind = column_kind(series, self.name)
+        present = series.dropna()
+        self.rows += len(series)
+        self.missing += len(series) - len(present)
+        if len(present) == 0 or self.kind == "unsupported":
+            self.varies, self.distinct = self.varies or self.kind == "unsupported", None
+            return
+        self.first = present.iloc[0] if self.first is None else self.first
+        self.varies = self.varies or bool((present != self.first).any())
+        if self.kind == "numeric":
+            self.unreadable += int(numbers(present).isna().sum())
+        self._add_distinct(present)
+
+    def _add_distinct(self, present: pd.Series[Any]) -> None:
+        if self.distinct is None or not self._can_name_rows(present):
+            self.distinct = None
+            return
+        hashes: Hashes = np.unique(np.asarray(pd.util.hash_pandas_object(present, index=False), dtype=np.uint64))
+        if len(hashes) < _ALMOST_ALL * len(present):
+            self.distinct = None
+        else:
+            self.distinct.append(hashes)
+
+    @property
+    def names_rows(self) -> bool:
+        """(Nearly) every value occurs once, and whole numbers fill their range: an id, not a feature."""
+        if not self.distinct or self.missing or self.kind not in ("identifier", "categorical", "numeric"):
+            return False
+        if self.kind == "numeric" and self.spread >= 2 * self.rows:
+            return False  # amounts in cents differ too, but they are not dense
+        return len(np.unique(np.concatenate(self.distinct))) >= max(20, _ALMOST_ALL * self.rows)
+
+    @property
+    def spread(self) -> float:
+        """Largest minus smallest whole number."""
+        return self.largest - self.smallest
+
+    def _can_name_rows(self, present: pd.Series[Any]) -> bool:
+        if self.kind in ("identifier", "categorical"):
+            return True
+        if self.kind != "numeric" or not pd.api.types.is_integer_dtype(present):
+            return False
+        self.smallest = min(self.smallest, float(present.min()))
+        self.largest = max(self.largest, float(present.max()))
+        return True
+
+
+class TableTally:
+    """Counts of all columns, a sample of rows for the leak test, and a hash per row."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, ColumnTally] = {}
+        self.sample = RowSample()
+        self.hashes: list[Hashes] = []
+        self._incomparable: set[str] | None = None
+
+    def add(self, frame: pd.DataFrame, labels: Labels | None) -> None:
+        """Count one batch."""
+        for name in frame.columns:
+            self.columns.setdefault(name, ColumnTally(name)).add(frame[name])
+        if labels is None:
+            return
+        if self._incomparable is None:  # decided on the first batch, so that all rows are compared alike
+            self._incomparable = set(self._differ_by_design())
+        self.hashes.append(hash_table(frame, self._incomparable))
+        self.sample.add(frame, labels)
+
+    def _differ_by_design(self) -> Iterator[str]:
+        for name, tally in self.columns.items():
+            if tally.kind in ("identifier", "unsupported") or tally.names_rows:
+                yield name
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Column -> missing values, where there are any."""
+        return {name: tally.missing for name, tally in self.columns.items() if tally.missing}
+
+    def findings(self) -> Iterator[Finding]:
+        """What is odd about the columns."""
+        for tally in self.columns.values():
+            yield from column_findings(tally)
+        yield from self._leaks()
+
+    def _leaks(self) -> Iterator[Finding]:
+        if not self.sample.usable:
+            return
+        frame, is_labelled = self.sample.rows()
+        for name, tally in self.columns.items():
+            if tally.kind in ("empty", "unsupported", "text", "identifier"):
+                continue
+            strength, what = column_separation(frame[name], is_labelled)
+            if strength >= LEAK:
+                yield leak_finding(name, what, strength)
+
+
+def leak_finding(name: str, what: str, strength: float) -> Finding:
+    """The words for a column that gives the label away."""
+    share = 2 * (1 - strength)
+    return Finding(
+        "warning",
+        "leak",
+        f"column {name!r}: its {what} alone separate labelled from unlabelled rows (AUC {strength:.3f}). If it was "
+        f"filled in after the label, drop it; if it is honest, at most {share:.1%} of the unlabelled rows are positive",
+        (name,),
+    )
+
+
+def column_findings(tally: ColumnTally) -> Iterator[Finding]:
+    """What is odd about one column."""
+    name, where = f"column {tally.name!r}", (tally.name,)
+    if tally.kind == "empty":
+        yield Finding("warning", "empty_column", f"{name}: every value is missing; it will be left out", where)
+        return
+    if tally.kind == "unsupported":
+        yield Finding("warning", "unsupported_column", f"{name} holds nested values; it will be left out", where)
+        return
+    if tally.kind == "text":
+        yield Finding("warning", "text_column", f"{name} holds long text; name it with --text to learn from it", where)
+        return
+    if not tally.varies and not tally.missing:
+        yield Finding("warning", "constant_column", f"{name} is constant ({tally.first}); it will be left out", where)
+    if tally.kind == "identifier" or tally.names_rows:
+        what = "has a different value in (nearly) every row, like a number or name of the row"
+        yield Finding("warning", "identifier", f"{name} {what}; name it with --id or drop it", where)
+    if tally.unreadable:
+        yield Finding(
+            "warning",
+            "unreadable_numbers",
+            f"{name}: {tally.unreadable:,} values among numbers are text or infinite and count as missing",
+            where,
+        )
+    if tally.missing > _MOSTLY_MISSING * tally.rows:
+        share = tally.missing / tally.rows
+        yield Finding("info", "mostly_missing", f"{name}: {share:.0%} of the values are missing", where)
