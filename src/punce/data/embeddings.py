@@ -20,16 +20,21 @@ _ID_KEYS = ("ids", "id")
 def read_npy(path: Path) -> npt.NDArray[Any]:
     """The array of a .npy file, mapped into memory rather than read."""
     try:
+        if zipfile.is_zipfile(path):
+            raise InputError(f"{path} is an archive of arrays; give it the ending .npz")
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise _refused(path, error) from error
+        raise error if isinstance(error, InputError) else _refused(path, error) from error
     return array
 
 
 def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, Any, Any]:
     """Features, labels and row names of an .npz file; labels and names are None where it holds none."""
+    if path.stat().st_size and not zipfile.is_zipfile(path):
+        raise InputError(f"{path} cannot be read as a NumPy file: it is no .npz archive")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # opened here, because np.load leaves a damaged archive open
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             keys = list(archive.files)
             features = archive[_feature_key(archive, keys, path)]
             labels = _optional(archive, keys, label, _LABEL_KEYS, path)
@@ -80,7 +85,7 @@ def _optional(archive: Any, keys: list[str], wanted: str | None, usual: tuple[st
 def _refused(path: Path, error: Exception) -> InputError:
     if path.stat().st_size == 0:
         return InputError(f"{path} is empty")
-    if "allow_pickle" in str(error):
+    if "allow_pickle" in str(error) or "Python objects" in str(error):
         return InputError(
             f"{path} holds Python objects (a pickle), which can run code when loaded; "
             "save a plain array instead, e.g. np.save(path, array.astype('float32'))"

@@ -248,9 +248,7 @@ def _texts(column: pd.Series[Any]) -> tuple[list[str], tuple[str, ...]]:
 def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
     wrong = [name for name in features.columns if not pd.api.types.is_numeric_dtype(features[name])]
     if wrong:
-        raise InputError(
-            f"{path}: kind='embedding' needs numeric columns only; {wrong[:5]} are not (drop= or id= them)"
-        )
+        raise InputError(f"{path}: kind='embedding' needs numeric columns; {wrong[:5]} are not (drop= or id= them)")
     return features.to_numpy(dtype=np.float32, na_value=np.nan)
 
 

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from punce.data import check, read, stream
+from punce.errors import InputError
+
+
+def _picture(path: Path, seed: int, size: tuple[int, int] = (16, 16), mode: str = "RGB") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shape = (size[1], size[0], 3) if mode == "RGB" else (size[1], size[0])
+    Image.fromarray(np.random.RandomState(seed).randint(0, 256, shape).astype(np.uint8)).save(path)
+
+
+def _folder(folder: Path, n: int = 6) -> Path:
+    for k in range(n):
+        _picture(folder / f"{k}.png", k)
+    return folder
+
+
+def _csv(folder: Path, rows: dict[str, object], header: str = "file,label") -> Path:
+    path = folder / "labels.csv"
+    path.write_text(header + "\n" + "".join(f"{name},{label}\n" for name, label in rows.items()))
+    return path
+
+
+def test_a_folder_with_a_csv(tmp_path: Path) -> None:
+    _csv(_folder(tmp_path), {f"{k}.png": int(k < 2) for k in range(6)})
+    data = read(tmp_path, "label")
+    assert data.kind == "image"
+    assert data.labels is not None
+    assert data.labels.tolist() == [1, 1, 0, 0, 0, 0]
+    assert data.ids.tolist() == [f"{k}.png" for k in range(6)]
+    pixels = data.load()
+    assert pixels.shape == (6, 3, 16, 16)
+    assert pixels.dtype == np.uint8
+    assert (pixels[3] == np.asarray(Image.open(tmp_path / "3.png")).transpose(2, 0, 1)).all()
+
+
+def test_images_the_csv_does_not_name_are_unlabelled(tmp_path: Path) -> None:
+    _csv(_folder(tmp_path), {"4.png": 1})
+    data = read(tmp_path, "label")
+    assert dict(zip(data.ids, data.labels, strict=True))["4.png"] == 1  # type: ignore[arg-type]
+    assert len(data) == 6
+    assert data.notes == ("5 images are not in labels.csv; they count as unlabelled",)
+
+
+@pytest.mark.parametrize("spelling", [("labelled", "unlabelled"), ("labeled", "unlabeled"), ("Positive", "unlabelled")])
+def test_labels_from_subfolders(spelling: tuple[str, str], tmp_path: Path) -> None:
+    _folder(tmp_path / spelling[0], 2)
+    _folder(tmp_path / spelling[1] / "deeper", 3)
+    data = read(tmp_path)
+    assert data.labels is not None
+    assert sorted(data.labels.tolist()) == [0, 0, 0, 1, 1]
+
+
+def test_negatives_in_a_subfolder_need_the_pnu_setting(tmp_path: Path) -> None:
+    for name in ("labelled", "unlabelled", "negative"):
+        _folder(tmp_path / name, 2)
+    assert sorted(read(tmp_path, setting="pnu").labels.tolist()) == [-1, -1, 0, 0, 1, 1]  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="labelled negative"):
+        read(tmp_path)
+
+
+def test_without_labels_a_folder_is_there_to_be_scored(tmp_path: Path) -> None:
+    assert read(_folder(tmp_path)).labels is None
+
+
+def test_mixed_sizes_and_modes_come_to_one_form(tmp_path: Path) -> None:
+    _picture(tmp_path / "a.png", 0, (30, 20))
+    _picture(tmp_path / "b.jpg", 1, (50, 50), "L")
+    Image.fromarray(np.zeros((9, 9, 4), dtype=np.uint8), "RGBA").save(tmp_path / "c.png")
+    assert read(tmp_path).load().shape == (3, 3, 64, 64)
+    assert read(tmp_path, image_size=32).load().shape == (3, 3, 32, 32)
+
+
+def test_grey_folders_stay_grey_and_deep_grey_is_scaled(tmp_path: Path) -> None:
+    deep = np.linspace(0, 65_535, 64).reshape(8, 8).astype(np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    _picture(tmp_path / "plain.png", 1, (8, 8), "L")
+    pixels = read(tmp_path).load()
+    assert pixels.shape == (2, 1, 8, 8)
+    assert pixels[0, 0, 0, 0] == 0
+    assert pixels[0, 0, -1, -1] == 255
+    assert 120 <= pixels[0].mean() <= 135  # not clipped to white
+
+
+def test_turned_photographs_are_set_upright(tmp_path: Path) -> None:
+    picture = Image.new("RGB", (16, 16))
+    picture.paste((255, 0, 0), (0, 0, 16, 4))  # a red band on top
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    picture.save(tmp_path / "a.png", exif=exif)
+    assert read(tmp_path).load()[0, 0, -1].mean() > 200
+
+
+def test_a_folder_streams_in_batches(tmp_path: Path) -> None:
+    rows = stream(_folder(tmp_path), batch_rows=4)
+    shapes = [batch.load().shape for batch in rows.batches()]
+    assert shapes == [(4, 3, 16, 16), (2, 3, 16, 16)]
+
+
+def test_the_check_names_unreadable_images_and_equal_pictures(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        _picture(tmp_path / "labelled" / f"{name}.png", ord(name))
+    _picture(tmp_path / "unlabelled" / "same.png", ord("a"))
+    _picture(tmp_path / "unlabelled" / "other.png", 7)
+    (tmp_path / "unlabelled" / "broken.png").write_bytes(b"\x89PNG no picture")
+    (tmp_path / "unlabelled" / "empty.jpg").write_bytes(b"")
+    whole = (tmp_path / "unlabelled" / "other.png").read_bytes()
+    (tmp_path / "unlabelled" / "cut.png").write_bytes(whole[: len(whole) // 2])
+    data = read(tmp_path)
+    report = check(data)
+    unreadable = next(finding for finding in report.findings if finding.code == "unreadable_images")
+    assert unreadable.severity == "error"
+    assert {name.split(" ")[0] for name in unreadable.where} == {
+        "unlabelled/broken.png",
+        "unlabelled/empty.jpg",
+        "unlabelled/cut.png",
+    }
+    assert report.duplicates == 1
+    with pytest.raises(InputError, match=r"3 images cannot be read: unlabelled/broken\.png"):
+        data.load()
+    with pytest.raises(InputError, match="3 images cannot be read"):
+        report.raise_for_errors()
+
+
+def test_a_decompression_bomb_is_unreadable_not_fatal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _folder(tmp_path, 1)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    assert [finding.code for finding in check(read(tmp_path)).findings if finding.severity == "error"] == [
+        "unreadable_images"
+    ]
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(InputError, match="holds no image files"):
+        read(tmp_path)
+
+
+def test_a_label_without_a_csv_says_how_to_give_labels(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no labels: put a CSV with the columns file,label"):
+        read(_folder(tmp_path), "label")
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "message"),
+    [
+        ({"0.png": 1, "gone.png": 0}, "file,label", r"names 1 files that are not images.*gone\.png"),
+        ({"../secret.png": 1}, "file,label", "not images in"),
+        ({"0.png": 1, "./0.png": 0}, "file,label", "names files twice"),
+        ({"0.png": 1}, "picture,label", "no column for the file names"),
+        ({"0.png": 1}, "file,labl", "no column 'label'; did you mean 'labl'"),
+        ({"0.png": "cat", "1.png": "dog"}, "file,label", "without a known meaning"),
+    ],
+)
+def test_bad_tables_of_labels_are_refused(rows: dict[str, object], header: str, message: str, tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "pictures")
+    _picture(tmp_path / "secret.png", 9)
+    _csv(folder, rows, header)
+    with pytest.raises(InputError, match=message):
+        read(folder, "label")
+
+
+def test_several_csv_files_need_a_name(tmp_path: Path) -> None:
+    table = _csv(_folder(tmp_path), {"0.png": 1})
+    (tmp_path / "other.csv").write_text("file,label\n")
+    with pytest.raises(InputError, match="several CSV files"):
+        read(tmp_path, "label")
+    assert read(tmp_path, "label", labels=table).labels.sum() == 1  # type: ignore[union-attr]
+
+
+def test_pictures_outside_the_subfolders_are_refused(tmp_path: Path) -> None:
+    _folder(tmp_path / "labelled", 1)
+    _folder(tmp_path / "unlabelled", 1)
+    _picture(tmp_path / "stray.png", 3)
+    with pytest.raises(InputError, match=r"1 images lie outside.*stray\.png"):
+        read(tmp_path)
+
+
+def test_other_kinds_and_tiny_sizes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="kind='text' needs a file"):
+        read(_folder(tmp_path), kind="text")
+    with pytest.raises(InputError, match="at least 4 pixels"):
+        read(tmp_path, image_size=2)

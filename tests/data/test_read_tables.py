@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from punce.data import read, stream
+from punce.errors import InputError
+
+
+def _frame(n: int = 200, seed: int = 0) -> pd.DataFrame:
+    random = np.random.RandomState(seed)
+    return pd.DataFrame(
+        {
+            "customer": [f"{k:05d}" for k in range(n)],
+            "amount": random.lognormal(size=n),
+            "country": random.choice(["DE", "FR", "UK"], n),
+            "label": (np.arange(n) % 10 == 0).astype(int),
+        }
+    )
+
+
+def _write(frame: pd.DataFrame, path: Path) -> Path:
+    if path.name.endswith(".parquet"):
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
+def test_a_table_is_read_in_every_format(name: str, tmp_path: Path) -> None:
+    frame = _frame()
+    data = read(_write(frame, tmp_path / name), "label", id="customer")
+    assert data.kind == "table"
+    assert data.columns == ("amount", "country")
+    assert data.labels is not None
+    assert data.labels.tolist() == frame["label"].tolist()
+    assert data.ids.tolist() == frame["customer"].tolist()  # leading zeros kept
+    assert data.features["amount"].to_numpy() == pytest.approx(frame["amount"].to_numpy())
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_the_separator_of_a_csv_file_is_found(separator: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    _frame().to_csv(path, index=False, sep=separator)
+    assert read(path, "label").columns == ("customer", "amount", "country")
+
+
+def test_a_byte_order_mark_does_not_change_the_first_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("label,x\n1,2\n0,3\n", encoding="utf-8-sig")
+    assert read(path, "label").columns == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("cells", "positive"),
+    [
+        (["1", "0", "0"], None),
+        (["1", "-1", "-1"], None),
+        (["true", "false", "false"], None),
+        (["1", "", ""], None),
+        (["fraud", "ok", ""], "fraud"),
+        (["2", "1", "1"], "2"),
+    ],
+)
+def test_every_label_convention_is_translated(cells: list[str], positive: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells)))
+    data = read(path, "label", positive=positive)
+    assert data.labels is not None
+    assert data.labels.tolist() == [1, 0, 0]
+
+
+def test_pnu_labels_keep_their_negatives(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n1,1\n2,0\n3,-1\n")
+    data = read(path, "label", setting="pnu")
+    assert data.labels is not None
+    assert data.labels.tolist() == [1, 0, -1]
+
+
+def test_without_a_label_the_rows_come_to_be_scored(tmp_path: Path) -> None:
+    data = read(_write(_frame(), tmp_path / "t.csv"), drop=["label"])
+    assert data.labels is None
+    assert data.ids.tolist() == list(range(200))
+    assert "label" not in data.columns
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
+    for k in range(3):
+        _write(_frame(50, seed=k), tmp_path / f"part-{k}.parquet")
+    assert len(read(tmp_path, "label")) == 150
+    assert stream(tmp_path, "label").n_rows == 150
+
+
+def test_parquet_files_with_other_columns_are_refused(tmp_path: Path) -> None:
+    _write(_frame(50), tmp_path / "a.parquet")
+    _write(_frame(50).drop(columns="amount"), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="do not have the same columns"):
+        read(tmp_path, "label")
+
+
+def test_rows_can_be_taken_and_batched(tmp_path: Path) -> None:
+    data = read(_write(_frame(), tmp_path / "t.csv"), "label")
+    part = data.take([3, 10])
+    assert part.features["customer"].tolist() == [3, 10]
+    assert data.take(data.labels == 1).labels.tolist() == [1] * 20  # type: ignore[union-attr]
+    assert [len(batch) for batch in data.batches(64)] == [64, 64, 64, 8]
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+_REVIEW = "a film that keeps its promise to the very last minute of the evening, number {}"
+
+
+def _reviews(n: int = 60) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"id": range(n), "review": [_REVIEW.format(k) for k in range(n)], "label": [k % 6 == 0 for k in range(n)]}
+    )
+
+
+def test_a_column_of_long_text_is_found(tmp_path: Path) -> None:
+    data = read(_write(_reviews(), tmp_path / "t.csv"), "label", id="id")
+    assert data.kind == "text"
+    assert data.features[2] == _REVIEW.format(2)
+    assert data.load() is data.features
+
+
+def test_a_text_column_can_be_named_and_missing_text_is_noted(tmp_path: Path) -> None:
+    frame = _frame().assign(note="short")
+    frame.loc[3, "note"] = None
+    data = read(_write(frame, tmp_path / "t.csv"), "label", text="note")
+    assert data.kind == "text"
+    assert data.features[2:4] == ["short", ""]
+    assert data.notes == ("1 rows have no text; they are read as empty",)
+
+
+def test_text_beside_other_columns_stays_a_table(tmp_path: Path) -> None:
+    frame = _reviews().assign(stars=np.arange(60) % 5)
+    assert read(_write(frame, tmp_path / "t.csv"), "label").kind == "table"
+    assert read(tmp_path / "t.csv", "label", kind="text").kind == "text"
+
+
+def test_kind_text_without_a_clear_column_asks(tmp_path: Path) -> None:
+    path = _write(_frame(), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="which column is the text"):
+        read(path, "label", kind="text")
+
+
+def test_a_numeric_table_may_be_read_as_embeddings(tmp_path: Path) -> None:
+    path = _write(_frame(), tmp_path / "t.csv")
+    data = read(path, "label", kind="embedding", id="customer", drop=["country"])
+    assert data.features.shape == (200, 1)
+    assert data.features.dtype == np.float32
+    with pytest.raises(InputError, match=r"numeric columns; \['country'\]"):
+        read(path, "label", kind="embedding", id="customer")
+
+
+# --- streams ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_stream_gives_the_same_rows_as_reading(name: str, tmp_path: Path) -> None:
+    path = _write(_frame(), tmp_path / name)
+    whole, parts = read(path, "label", id="customer"), list(stream(path, "label", id="customer").batches(64))
+    assert [len(part) for part in parts] == [64, 64, 64, 8]
+    pd.testing.assert_frame_equal(pd.concat([p.features for p in parts], ignore_index=True), whole.features)
+    assert [name for part in parts for name in part.ids] == whole.ids.tolist()
+    assert np.concatenate([p.labels for p in parts]).tolist() == whole.labels.tolist()  # type: ignore[arg-type, union-attr]
+
+
+def test_a_stream_can_be_gone_through_twice_and_numbers_its_rows(tmp_path: Path) -> None:
+    rows = stream(_write(_frame(), tmp_path / "t.parquet"), batch_rows=90)
+    for _ in range(2):
+        assert [row for batch in rows.batches() for row in batch.ids] == list(range(200))
+
+
+def test_a_batch_without_the_positive_value_is_no_error_in_a_stream(tmp_path: Path) -> None:
+    frame = _frame().assign(label=["fraud"] * 10 + ["fine"] * 190)
+    rows = stream(_write(frame, tmp_path / "t.csv"), "label", positive="fraud")
+    sums = [int(batch.labels.sum()) for batch in rows.batches(50) if batch.labels is not None]
+    assert sums == [10, 0, 0, 0]
+
+
+def test_batches_need_rows(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="batch_rows must be at least 1"):
+        stream(_write(_frame(), tmp_path / "t.csv"), batch_rows=0)
+
+
+# --- what is refused, and how -------------------------------------------------------------------------------------
+
+
+def test_a_missing_label_column_suggests_near_names(tmp_path: Path) -> None:
+    path = _write(_frame().rename(columns={"label": "Labels"}), tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"no column 'label'; did you mean 'Labels'\? \(it has: customer, amount"):
+        read(path, "label")
+
+
+@pytest.mark.parametrize("role", ["id", "text"])
+def test_other_missing_columns_are_named_too(role: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no column 'contry'; did you mean 'country'"):
+        read(_write(_frame(), tmp_path / "t.csv"), "label", **{role: "contry"})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no column 'zzz' "):
+        read(tmp_path / "t.csv", "label", drop=["zzz"])
+
+
+def test_one_column_in_two_roles_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="named twice"):
+        read(_write(_frame(), tmp_path / "t.csv"), "label", id="label")
+
+
+def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
+    _write(_frame(), tmp_path / "customers.csv")
+    with pytest.raises(InputError, match=r"customer\.csv does not exist; did you mean customers\.csv"):
+        read(tmp_path / "customer.csv", "label")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.npy", "t.npz"])
+def test_an_empty_file_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=f"{name} is empty"):
+        read(tmp_path / name, "label")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+@pytest.mark.parametrize("reader", [read, lambda path, label: list(stream(path, label).batches())])
+def test_a_header_without_rows_is_refused(name: str, reader, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match="a header but no rows"):
+        reader(_write(_frame().iloc[:0], tmp_path / name), "label")
+
+
+def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"t\.parquet cannot be read as a table"):
+        read(tmp_path / "t.parquet", "a")
+
+
+def test_a_cut_off_parquet_file_is_refused(tmp_path: Path) -> None:
+    path = _write(_frame(5000), tmp_path / "t.parquet")
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(InputError, match="cannot be read as a table"):
+        read(path, "label")
+
+
+def test_ragged_lines_are_refused_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,label\n1,1\n2,0,7,8\n3,0\n")
+    with pytest.raises(InputError, match="line 3"):
+        read(tmp_path / "t.csv", "label")
+
+
+def test_latin_1_files_are_told_to_become_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("x,label\nMünchen,1\n".encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read(tmp_path / "t.csv", "label")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_duplicate_column_names_are_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name == "t.csv":
+        path.write_text("x,x,label\n1,2,1\n3,4,0\n")
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table([[1, 2], [3, 4], [1, 0]], names=["x", "x", "label"]), path)
+    with pytest.raises(InputError, match=r"column names occur twice: \['x'\]"):
+        read(path, "label")
+
+
+def test_no_positives_and_no_unlabelled_rows_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n1,0\n2,0\n")
+    with pytest.raises(InputError, match="no labelled positive among 2 rows"):
+        read(path, "label")
+    with pytest.raises(InputError, match="no labelled positive"):
+        stream(path, "label")
+    path.write_text("x,label\n1,1\n2,1\n")
+    with pytest.raises(InputError, match="no unlabelled row"):
+        read(path, "label")
+
+
+def test_labels_without_meaning_name_the_column_and_the_values(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,state\n1,open\n2,closed\n")
+    with pytest.raises(InputError, match=r"label column 'state': .*\['open', 'closed'\]"):
+        read(path, "state")
+    with pytest.raises(InputError, match=r"label column 'state': no row equals the positive value 'fraud'"):
+        read(path, "state", positive="fraud")
+
+
+def test_a_table_of_labels_only_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("label\n1\n0\n")
+    with pytest.raises(InputError, match="no feature column is left"):
+        read(tmp_path / "t.csv", "label")
+
+
+def test_unknown_file_types_and_kinds_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"'\.xlsx' are not known"):
+        read(tmp_path / "t.xlsx", "label")
+    path = _write(_frame(), tmp_path / "t.csv")
+    with pytest.raises(InputError, match="kind must be"):
+        read(path, "label", kind="video")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="setting must be"):
+        read(path, "label", setting="nu")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="is a table; images come from a folder"):
+        read(path, "label", kind="image")
