@@ -20,6 +20,7 @@ DATE_FORMATS = (
 )
 
 _SAMPLE = 10_000
+_HUGE = 1e100
 _MOSTLY = 0.95
 _DISTINCT = 0.98
 _FEWEST_FOR_IDENTIFIER = 20
@@ -59,7 +60,8 @@ def numbers(series: pd.Series[Any]) -> pd.Series[float]:
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
         series = series.astype("string")
     values = pd.to_numeric(series, errors="coerce").astype("float64")
-    return values.where(np.isfinite(values))
+    # bounded, so that squares of what is left cannot overflow
+    return values.where(np.isfinite(values)).clip(-_HUGE, _HUGE)
 
 
 def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:

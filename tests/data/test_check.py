@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from punce.data import DataCheck, UserData, check, read, simulate_pu, stream
+from punce.data.leaks import separation
+from punce.data.row_sample import RowSample
+from punce.errors import InputError
+from tests.data.serving import real
+
+
+def _data(frame: pd.DataFrame, labels: np.ndarray | None) -> UserData:
+    labels = None if labels is None else labels.astype(np.int8)
+    return UserData("table", frame, labels, pd.RangeIndex(len(frame)), "test.csv")
+
+
+def _frame(n: int = 600) -> tuple[pd.DataFrame, np.ndarray]:
+    random = np.random.RandomState(0)
+    labels = (random.random_sample(n) < 0.1).astype(np.int8)
+    frame = pd.DataFrame({"x": random.standard_normal(n) + labels, "c": random.choice(list("abc"), n)})
+    return frame, labels
+
+
+def _codes(report: DataCheck) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for finding in report.findings:
+        found.setdefault(finding.code, set()).update(finding.where)
+    return found
+
+
+def test_clean_data_has_counts_and_no_findings() -> None:
+    frame, labels = _frame()
+    report = check(_data(frame, labels))
+    assert (report.rows, report.labelled, report.unlabelled) == (600, labels.sum(), 600 - labels.sum())
+    assert report.labelled_share == labels.mean()
+    assert report.ok
+    assert report.findings == ()
+    assert report.missing == {}
+
+
+def test_odd_columns_are_found_and_named() -> None:
+    frame, labels = _frame()
+    frame = frame.assign(
+        empty=np.nan,
+        constant="same",
+        account_id=np.arange(600) * 7,
+        number=np.arange(600),
+        mail=[f"user{k}@example.org" for k in range(600)],
+        text=["a long remark of many words that nobody would call a category"] * 600,
+        nested=[[1, 2]] * 600,
+        cents=np.random.RandomState(1).permutation(10_000_000)[:600],
+        half=np.where(np.arange(600) % 3 == 0, 1.0, np.nan),
+        mixed=["-" if k % 50 == 0 else str(k % 17) for k in range(600)],
+    )
+    report = check(_data(frame, labels))
+    assert _codes(report) == {
+        "empty_column": {"empty"},
+        "constant_column": {"constant"},
+        "identifier": {"account_id", "number", "mail"},  # not cents: they differ, but are not dense
+        "text_column": {"text"},
+        "unsupported_column": {"nested"},
+        "mostly_missing": {"half"},
+        "unreadable_numbers": {"mixed"},
+    }
+    assert report.missing == {"empty": 600, "half": 400}
+    assert report.ok
+
+
+@pytest.mark.parametrize("how", ["value", "inverse", "missing", "category", "date"])
+def test_a_column_that_gives_the_label_away_is_a_leak(how: str) -> None:
+    frame, labels = _frame()
+    is_p = labels == 1
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(600) % 50, unit="D")
+    frame["late"] = {
+        "value": np.where(is_p, 5.0, 0.0) + np.random.RandomState(1).random_sample(600),
+        "inverse": np.where(is_p, -5.0, 0.0) + np.random.RandomState(1).random_sample(600),
+        "missing": np.where(is_p, 1.5, np.nan) * np.random.RandomState(1).random_sample(600),
+        "category": np.where(is_p, "confirmed", np.random.RandomState(1).choice(["open", "new"], 600)),
+        "date": pd.Series(day + pd.to_timedelta(np.where(is_p, 400, 0), unit="D")),
+    }[how]
+    leaks = [finding for finding in check(_data(frame, labels)).findings if finding.code == "leak"]
+    assert [finding.where for finding in leaks] == [("late",)]
+    assert "at most 0.0% of the unlabelled rows are positive" in leaks[0].message
+    assert ("missing values" in leaks[0].message) == (how == "missing")
+
+
+def test_an_honest_perfect_feature_is_no_leak() -> None:
+    # labelled at random: even the class itself has AUC 1 - prior/2 = .78 against the unlabelled rows
+    y_true = np.arange(600) % 2
+    sample = simulate_pu(y_true, 60)
+    frame = pd.DataFrame({"x": y_true * 3.0 + np.random.RandomState(0).random_sample(600)})
+    report = check(_data(frame, sample.labels))
+    assert "leak" not in _codes(report)
+    auc = separation(frame["x"].to_numpy(), sample.labels == 1)
+    assert auc == pytest.approx(1 - sample.prior / 2, abs=0.05)
+
+
+def test_separation_by_hand() -> None:
+    values = np.array([3.0, 1, 2, 2, 0, 0, 0, 0, 0, 5])
+    is_labelled = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], dtype=bool)
+    # 25 pairs: labelled 3, 1, 2, 2 beat four zeros each (16), lose to 5; labelled 0 ties with four zeros (2)
+    assert separation(values, is_labelled) == pytest.approx(18 / 25)
+    assert separation(-values, is_labelled) == pytest.approx(18 / 25)
+    assert separation(values[:6], is_labelled[:6]) == 0.5
+
+
+def test_few_labelled_rows_do_not_make_leaks_by_chance() -> None:
+    frame = pd.DataFrame(np.random.RandomState(0).standard_normal((500, 80)), columns=[f"x{k}" for k in range(80)])
+    labels = np.zeros(500, dtype=np.int8)
+    labels[:2] = 1
+    report = check(_data(frame, labels))
+    assert set(_codes(report)) == {"few_labelled"}
+
+
+def test_duplicates_between_labelled_and_unlabelled_rows() -> None:
+    frame, labels = _frame()
+    copies = frame[labels == 1].iloc[:4]
+    frame = pd.concat([frame, copies], ignore_index=True)
+    frame["row_id"] = np.arange(604)  # a row number must not hide that the rows are equal
+    report = check(_data(frame, np.concatenate([labels, np.zeros(4, dtype=np.int8)])))
+    assert report.duplicates == 4
+    assert next(f for f in report.findings if f.code == "duplicates").where == ("600", "601", "602", "603")
+
+
+def test_case_control_copies_are_counted() -> None:
+    frame, _ = _frame()
+    sample = simulate_pu(np.arange(600) % 2, 40, "case_control")
+    data = _data(frame.iloc[sample.rows].reset_index(drop=True), sample.labels)
+    assert check(data).duplicates == 40
+
+
+def test_labels_no_method_can_learn_from_are_errors() -> None:
+    frame, labels = _frame()
+    report = check(_data(frame, np.zeros(600)))
+    assert not report.ok
+    with pytest.raises(InputError, match=r"test\.csv: no row is labelled positive"):
+        report.raise_for_errors()
+    assert "no_unlabelled" in _codes(check(_data(frame, np.ones(600))))
+    assert check(_data(frame, None)).ok
+    assert "no_labels" in _codes(check(_data(frame, None)))
+    assert check(_data(frame, np.where(labels, 1, -labels[::-1]))).negatives > 0
+
+
+def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
+    random = np.random.RandomState(0)
+    labels = (np.arange(300) % 10 == 0).astype(np.int8)
+    values = random.standard_normal((300, 6)).astype(np.float32)
+    values[:, 2] = 1
+    values[:, 4] += 50 * labels
+    values[7] = values[0]
+    data = UserData("embedding", values, labels, pd.RangeIndex(300), "e.npy")
+    report = check(data)
+    assert _codes(report) == {"constant_column": {"2"}, "leak": {"4"}, "duplicates": {"7"}}
+    broken = values.copy()
+    broken[[11, 90], 3] = np.nan, np.inf
+    report = check(dataclasses.replace(data, features=broken))
+    assert _codes(report)["non_finite"] == {"11", "90"}
+    assert not report.ok
+
+
+def test_texts_empty_and_equal() -> None:
+    texts = ["Buy now", "hello", " buy  NOW ", "", "  "]
+    labels = np.array([1, 0, 0, 0, 0], dtype=np.int8)
+    report = check(UserData("text", texts, labels, pd.Index(list("abcda")), "t.csv"))
+    assert report.duplicates == 1
+    assert {"empty_texts", "few_labelled", "duplicates", "repeated_ids"} == set(_codes(report))
+
+
+def test_a_stream_is_checked_like_the_whole(tmp_path: Path) -> None:
+    frame, labels = _frame()
+    frame = frame.assign(label=labels, leak=labels * 3.0 + np.random.RandomState(1).random_sample(600), k=range(600))
+    frame.loc[::9, "c"] = None
+    frame.to_parquet(tmp_path / "t.parquet")
+    whole = check(read(tmp_path / "t.parquet", "label"))
+    parts = check(stream(tmp_path / "t.parquet", "label", batch_rows=37))
+    assert parts == whole
+    assert {"leak", "identifier"} <= set(_codes(whole))
+
+
+def test_the_sample_is_uniform_over_batches() -> None:
+    counts = np.zeros(100)
+    for seed in range(300):
+        sample = RowSample(size=10, seed=seed)
+        for start in range(0, 100, 20):
+            rows = np.arange(start, start + 20)
+            sample.add(rows, np.where(rows < 5, 1, 0).astype(np.int8))
+        rows, is_labelled = sample.rows()
+        assert sorted(rows[is_labelled]) == [0, 1, 2, 3, 4]
+        assert len(rows) == 15
+        counts[rows[~is_labelled]] += 1
+    # 95 unlabelled rows, each kept with probability 10/95: 31.6 ± 5 standard deviations of 5.3
+    assert np.abs(counts[5:] - 300 * 10 / 95).max() < 27
+
+
+def test_the_report_prints_and_becomes_json() -> None:
+    frame, labels = _frame()
+    report = check(_data(frame.assign(constant=1, empty=np.nan), labels))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(report)
+    text = console.export_text()
+    assert "600 rows" in text
+    assert "column 'constant' is constant (1)" in text
+    content = json.loads(json.dumps(report.to_json()))
+    assert content["ok"] is True
+    assert content["missing"] == {"empty": 600}
+    assert [finding["code"] for finding in content["findings"]] == ["constant_column", "empty_column"]
+
+
+def test_no_rows_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"test\.csv has no rows"):
+        check(_data(pd.DataFrame({"x": []}), None))
+
+
+def test_real_tables_are_clean_of_leaks() -> None:
+    for name in ("spambase", "landsat", "shuttle", "pageblocks", "banknote", "mushroom"):
+        part = real(name).train
+        sample = simulate_pu(part.y_true, 200)
+        report = check(_data(part.X, sample.labels))
+        assert report.ok
+        assert "leak" not in _codes(report), name
+
+
+MILLION_ROWS = """
+import resource, sys, time
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from punce.data import TableEncoder, check, stream
+path, mode = sys.argv[1:]
+if mode == "write":
+    random = np.random.RandomState(0)
+    writer = None
+    for part in range(10):
+        n = 100_000
+        columns = {f"x{k}": random.standard_normal(n) for k in range(40)}
+        columns["country"] = random.choice(["DE", "FR", "UK", "US"], n)
+        columns["mail"] = [f"user{part}-{k}@example.org" for k in range(n)]
+        columns["leak"] = random.random_sample(n)
+        columns["label"] = (random.random_sample(n) < 0.01).astype(np.int8)
+        columns["leak"] += 5.0 * columns["label"]
+        columns["note"] = ["customer called about the late delivery of parcel %d" % k for k in range(n)]
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    writer.close()
+else:
+    start = time.perf_counter()
+    report = check(stream(path, "label", id="mail"))
+    assert report.rows == 1_000_000, report.rows
+    assert {f.where for f in report.findings if f.code == "leak"} == {("leak",)}, report.findings
+    checked = time.perf_counter() - start
+    rows = stream(path, "label", id="mail")
+    first = next(iter(rows.batches()))
+    encoder = TableEncoder.fit(first.features)
+    total = sum(len(encoder.transform(batch.features).values) for batch in rows.batches())
+    assert total == 1_000_000, total
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(peak, round(checked, 1), round(time.perf_counter() - start - checked, 1))
+"""
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_checked_and_streamed_in_under_2_gb(tmp_path: Path) -> None:
+    path = tmp_path / "million.parquet"
+    for mode in ("write", "check"):  # two processes, so that writing does not count
+        command = [sys.executable, "-W", "error", "-c", MILLION_ROWS, str(path), mode]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr
+    peak, checked, encoded = done.stdout.split()
+    sys.stderr.write(f"peak {peak} MB, check {checked} s, stream and encode {encoded} s\n")
+    assert int(peak) < 2_000
