@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from punce.losses import InfoNCE, log_partition
+from punce.losses import PuNCE, log_partition
+
+module = importlib.import_module("punce.losses.log_partition")  # the package's name is the function
 
 
 def unit(n: int, d: int = 7, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
@@ -66,30 +69,37 @@ def test_second_derivatives(tile: int | None) -> None:
     assert torch.autograd.gradgradcheck(lambda z: log_partition(normalize(z, dim=1), 0.5, tile), (unit(9, 3),))
 
 
-def test_nothing_quadratic_is_saved_for_the_backward_pass() -> None:
-    n, largest = 4096, 0
-
-    def pack(tensor: Tensor) -> Tensor:
-        nonlocal largest
-        largest = max(largest, tensor.numel())
-        return tensor
-
-    z = unit(n, 8, torch.float32)
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        value = log_partition(z, 0.5)
-    assert largest == n * 8
-    assert value.grad_fn is not None
-    assert value.grad_fn.exp is None  # type: ignore[attr-defined]  # the one-buffer path is for small n only
+@pytest.mark.parametrize("kept_bytes", [0, 8 * 8 * 8 * 3, 2**30])
+def test_keeping_tiles_for_the_backward_pass_changes_nothing(kept_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module._KEPT_BYTES, "cpu", kept_bytes)  # none, three tiles of 8 × 8, all
+    z = unit(45)
+    ours, theirs = log_partition(z, 0.5, 8), plain(z, 0.5)
+    (ours_grad,) = torch.autograd.grad(ours.square().sum(), z)
+    (theirs_grad,) = torch.autograd.grad(theirs.square().sum(), z)
+    torch.testing.assert_close(ours_grad, theirs_grad, rtol=1e-12, atol=1e-12)
 
 
-def test_inside_a_compiled_model() -> None:
-    model, loss = torch.nn.Linear(6, 4), InfoNCE(0.2)
+def test_what_is_kept_for_the_backward_pass_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = 16 * 128 * 128 * 4
+    monkeypatch.setitem(module._KEPT_BYTES, "cpu", budget)
+    for n in (1000, 3000):
+        node = log_partition(unit(n, 8, torch.float32), 0.5, 128).grad_fn
+        kept = sum(tile.numel() * 4 for tile in node.tiles._kept)  # type: ignore[union-attr]
+        assert 0.9 * budget < kept <= budget
+    assert not log_partition(unit(50).detach(), 0.5).requires_grad
+
+
+@pytest.mark.filterwarnings("default")  # dynamo warns about its own look at .grad
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_inside_a_compiled_model(backend: str) -> None:
+    model, loss, labels = torch.nn.Linear(6, 4), PuNCE(0.3, 0.2), torch.tensor([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
     x = torch.randn(2, 10, 6)
-    compiled = torch.compile(lambda x: loss(model(x)), backend="aot_eager")
-    eager = loss(model(x))
+    compiled = torch.compile(lambda x: loss(model(x), labels), backend=backend)
+    eager = loss(model(x), labels)
     eager_grad = torch.autograd.grad(eager, list(model.parameters()))
-    value = compiled(x)
-    grad = torch.autograd.grad(value, list(model.parameters()))
-    torch.testing.assert_close(value, eager)
-    for ours, theirs in zip(grad, eager_grad, strict=True):
-        torch.testing.assert_close(ours, theirs)
+    for _ in range(2):  # the second call runs what the first one compiled
+        value = compiled(x)
+        grad = torch.autograd.grad(value, list(model.parameters()))
+        torch.testing.assert_close(value, eager)
+        for ours, theirs in zip(grad, eager_grad, strict=True):
+            torch.testing.assert_close(ours, theirs)

@@ -7,9 +7,9 @@ For unit rows z (M × K) and temperature τ:  lse_i = log Σ_{k≠i} exp(z_i·z_
   symmetric. Below that, a running row maximum takes over.
 - **Symmetric tiles.** One process computes tiles on and above the diagonal only and adds row sums to one block,
   column sums to the other. With several ranks each computes its own rows against all columns.
-- **Closed-form backward** that recomputes the tiles: with upstream g and a_i = g_i / Σ_k E_ik,
-  dz_i = (1/τ) Σ_{j≠i} E_ij (a_i + a_j) z_j. No M × M tensor is saved, memory is O(M·K + tile²).
-- **Small M.** One M × M buffer kept from forward to backward is faster while it is cheap.
+- **Closed-form backward**: with upstream g and a_i = g_i / Σ_k E_ik,
+  dz_i = (1/τ) Σ_{j≠i} E_ij (a_i + a_j) z_j. The first tiles, up to a fixed number of bytes, are kept from the forward
+  pass and the rest computed again, so memory is O(M·K) plus a constant and small inputs compute everything once.
 
 Shape legend: M rows of every rank, R rows of this rank, K embedding size.
 """
@@ -24,14 +24,14 @@ import torch
 from torch import Tensor
 
 from punce import collectives
+from punce.collectives import GatheredRows
 from punce.errors import InputError, PunceError
 
-# Measured on two CPU cores at K = 128: 768–1024 rows keep a tile in the last-level cache, and up to 2048 rows the
-# one-buffer path is ahead. A GPU wants fewer, larger launches.
+# A tile should stay in the last-level cache of a CPU; an accelerator wants fewer, larger launches.
 _TILE = {"cpu": 1024}
 _TILE_ACCELERATOR = 8192
-_ONE_BUFFER_UP_TO = {"cpu": 2048}
-_ONE_BUFFER_UP_TO_ACCELERATOR = 4096
+_KEPT_BYTES = {"cpu": 32 * 2**20}
+_KEPT_BYTES_ACCELERATOR = 512 * 2**20
 _LONGEST_UNIT_ROW = 1.02  # bfloat16 rounding moves the length of a unit row by up to 1 %
 
 
@@ -44,7 +44,7 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
     Args:
         z: (R, K) rows of unit length.
         temperature: τ > 0.
-        tile: rows per tile; None picks by device and size (and lets small inputs use one buffer).
+        tile: rows per tile; None picks by device.
 
     Shape: (R, K) -> (R,), float32 for half-precision input, otherwise the dtype of `z`.
     """
@@ -78,40 +78,31 @@ def _check_unit_rows(z: Tensor) -> None:
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, temperature: float, tile: int | None) -> Tensor:
-        ctx.temperature, ctx.exp = temperature, None
-        ctx.world_size = collectives.world_size()
+        ctx.temperature, ctx.world_size = temperature, collectives.world_size()
         with _full_precision(z):
             gathered = collectives.gather_rows(z)
-            ctx.start = gathered.start
-            ctx.tile = tile or _tile_size(z)
-            if not _exp_is_safe(temperature, z.dtype):
-                lse = _running_max_lse(z, gathered.rows, gathered.start, temperature, ctx.tile)
-            elif tile is None and gathered.is_local and len(z) <= _one_buffer_limit(z):
-                ctx.exp = _Tiles(len(z), z, temperature).exp(z, z, 0)
-                lse = ctx.exp.sum(1).log_()
-            elif gathered.is_local:
-                lse = _symmetric_sums(z, temperature, ctx.tile).log_()
+            ctx.tile = tile or _TILE.get(z.device.type, _TILE_ACCELERATOR)
+            ctx.tiles = _Tiles(gathered, temperature, ctx.tile, keep=ctx.needs_input_grad[0])
+            if _exp_is_safe(temperature, z.dtype):
+                lse = _row_sums(ctx.tiles, len(z)).log_()
             else:
-                lse = _row_sums(z, gathered.rows, gathered.start, temperature, ctx.tile).log_()
-        ctx.save_for_backward(z, gathered.rows if ctx.world_size > 1 else None, lse)
+                lse = _running_max_lse(gathered, temperature, ctx.tile)
+        ctx.save_for_backward(z, lse)
         return lse
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
         (grad,) = grads
-        z, all_z, lse = ctx.saved_tensors
+        z, lse = ctx.saved_tensors
         if torch.is_grad_enabled():
             return _differentiable_grad(z, grad, ctx), None, None
         with _full_precision(z):
-            if not _exp_is_safe(ctx.temperature, z.dtype):
-                dz = _running_max_grad(z, all_z, lse, grad, ctx)
-            elif ctx.exp is not None:
-                a = _grad_over_sums(lse, grad)
-                dz = (ctx.exp * (a[:, None] + a)) @ z
-            elif all_z is None:
-                dz = _symmetric_grad(z, _grad_over_sums(lse, grad), ctx)
+            if _exp_is_safe(ctx.temperature, z.dtype):
+                # a_i = g_i / Σ_k E_ik; a lone row has an empty sum and gets no gradient.
+                a = torch.where(lse == -math.inf, 0.0, grad * (-lse).exp())
+                dz = _grad_from_tiles(ctx.tiles, a)
             else:
-                dz = _row_grad(z, all_z, _grad_over_sums(lse, grad), ctx)
+                dz = _running_max_grad(ctx.tiles.gathered, lse, grad, ctx)
         return dz.div_(ctx.temperature), None, None
 
 
@@ -120,62 +111,67 @@ def _full_precision(z: Tensor) -> torch.autocast:
     return torch.autocast(z.device.type, enabled=False)
 
 
-def _tile_size(z: Tensor) -> int:
-    return _TILE.get(z.device.type, _TILE_ACCELERATOR)
-
-
-def _one_buffer_limit(z: Tensor) -> int:
-    return _ONE_BUFFER_UP_TO.get(z.device.type, _ONE_BUFFER_UP_TO_ACCELERATOR)
-
-
 def _exp_is_safe(temperature: float, dtype: torch.dtype) -> bool:
     """Whether exp(±1/τ) leaves half the exponent range of the number format for sums and products."""
     return 1.0 / temperature < 0.45 * math.log(torch.finfo(dtype).max)
 
 
-def _grad_over_sums(lse: Tensor, grad: Tensor) -> Tensor:
-    """a_i = g_i / Σ_k E_ik. A lone row has an empty sum and gets no gradient."""
-    return torch.where(lse == -math.inf, 0.0, grad * (-lse).exp())
-
-
 class _Span(NamedTuple):
+    """Rows of this rank against columns of the global batch; row i is the same point as column i + offset."""
+
     rows: slice
     columns: slice
+    offset: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    @property
+    def is_diagonal(self) -> bool:
+        return self.offset == 0 and self.rows == self.columns
 
 
-def _upper_spans(n: int, tile: int) -> Iterator[_Span]:
-    for i in range(0, n, tile):
-        for j in range(i, n, tile):
-            yield _Span(slice(i, min(i + tile, n)), slice(j, min(j + tile, n)))
-
-
-def _all_spans(n_rows: int, n_columns: int, tile: int) -> Iterator[_Span]:
+def _spans(gathered: GatheredRows, tile: int, *, upper: bool) -> Iterator[_Span]:
+    """All tiles of this rank's rows against all columns, or those on and above the diagonal."""
+    n_rows, n_columns = gathered.stop - gathered.start, len(gathered.rows)
     for i in range(0, n_rows, tile):
-        for j in range(0, n_columns, tile):
-            yield _Span(slice(i, min(i + tile, n_rows)), slice(j, min(j + tile, n_columns)))
+        for j in range(i if upper else 0, n_columns, tile):
+            rows, columns = slice(i, min(i + tile, n_rows)), slice(j, min(j + tile, n_columns))
+            yield _Span(rows, columns, gathered.start + i - j)
 
 
 class _Tiles:
-    """Computes tiles into buffers that are reused: fresh memory for every tile would cost more than its GEMM."""
+    """The tiles of E = exp(z·zᵀ/τ), 0 where a point meets itself; the first ones are kept for the next pass.
 
-    def __init__(self, tile: int, like: Tensor, temperature: float) -> None:
-        self._temperature = temperature
-        self._exp = like.new_empty(tile * tile)
-        self._weight: Tensor | None = None
+    One process holds every row, so E is symmetric and only tiles on and above the diagonal are needed.
+    """
 
-    def exp(self, rows: Tensor, columns: Tensor, offset: int) -> Tensor:
-        """E = exp(rows·columnsᵀ/τ), 0 where a point meets itself: row i is the same point as column i + offset."""
-        exp = self._exp[: len(rows) * len(columns)].view(len(rows), len(columns))
-        torch.mm(rows / self._temperature, columns.T, out=exp).exp_()
-        return _fill_self(exp, offset, 0.0)
+    def __init__(self, gathered: GatheredRows, temperature: float, tile: int, keep: bool) -> None:
+        self.gathered = gathered
+        self.symmetric = gathered.is_local
+        self.rows = gathered.rows[gathered.start : gathered.stop]
+        self._temperature, self._tile = temperature, tile
+        self._kept: list[Tensor] = []
+        budget = _KEPT_BYTES.get(self.rows.device.type, _KEPT_BYTES_ACCELERATOR)
+        self._n_kept = budget // (tile * tile * self.rows.element_size()) if keep else 0
 
-    def weights(self, rows: Tensor, columns: Tensor, offset: int, a_rows: Tensor, a_columns: Tensor) -> Tensor:
-        """E_ij (a_i + a_j), what the backward multiplies with z_j."""
-        exp = self.exp(rows, columns, offset)
-        if self._weight is None:
-            self._weight = torch.empty_like(self._exp)
-        weight = self._weight[: exp.numel()].view_as(exp)
-        return exp.mul_(torch.add(a_rows[:, None], a_columns, out=weight))
+    def __iter__(self) -> Iterator[tuple[_Span, Tensor]]:
+        # One scratch buffer for all tiles that are not kept: fresh memory for each would cost as much as its GEMM.
+        scratch = self.rows.new_empty(0)
+        for index, span in enumerate(_spans(self.gathered, self._tile, upper=self.symmetric)):
+            if index < len(self._kept):
+                yield span, self._kept[index]
+            elif index < self._n_kept:
+                self._kept.append(self._compute(span, self.rows.new_empty(span.shape)))
+                yield span, self._kept[index]
+            else:
+                scratch = scratch if scratch.numel() else self.rows.new_empty(self._tile**2)
+                yield span, self._compute(span, scratch[: math.prod(span.shape)].view(span.shape))
+
+    def _compute(self, span: _Span, out: Tensor) -> Tensor:
+        torch.mm(self.rows[span.rows] / self._temperature, self.gathered.rows[span.columns].T, out=out)
+        return _fill_self(out.exp_(), span.offset, 0.0)
 
 
 def _fill_self(tile: Tensor, offset: int, value: float) -> Tensor:
@@ -184,47 +180,27 @@ def _fill_self(tile: Tensor, offset: int, value: float) -> Tensor:
     return tile
 
 
-# One process: symmetric tiles ------------------------------
-
-
-def _symmetric_sums(z: Tensor, temperature: float, tile: int) -> Tensor:
-    tiles, sums = _Tiles(min(tile, len(z)), z, temperature), z.new_zeros(len(z))
-    for rows, columns in _upper_spans(len(z), tile):
-        exp = tiles.exp(z[rows], z[columns], rows.start - columns.start)
-        sums[rows] += exp.sum(1)
-        if rows != columns:
-            sums[columns] += exp.sum(0)
+def _row_sums(tiles: _Tiles, n: int) -> Tensor:
+    sums = tiles.rows.new_zeros(n)
+    for span, exp in tiles:
+        sums[span.rows] += exp.sum(1)
+        if tiles.symmetric and not span.is_diagonal:
+            sums[span.columns] += exp.sum(0)
     return sums
 
 
-def _symmetric_grad(z: Tensor, a: Tensor, ctx: Any) -> Tensor:
-    tiles, dz = _Tiles(min(ctx.tile, len(z)), z, ctx.temperature), torch.zeros_like(z)
-    for rows, columns in _upper_spans(len(z), ctx.tile):
-        offset = rows.start - columns.start
-        weights = tiles.weights(z[rows], z[columns], offset, a[rows], a[columns])
-        dz[rows].addmm_(weights, z[columns])
-        if rows != columns:
-            dz[columns].addmm_(weights.T, z[rows])
-    return dz
-
-
-# Several ranks: own rows against the rows of every rank ------------------------------
-
-
-def _row_sums(z: Tensor, all_z: Tensor, start: int, temperature: float, tile: int) -> Tensor:
-    tiles, sums = _Tiles(min(tile, len(all_z)), z, temperature), z.new_zeros(len(z))
-    for rows, columns in _all_spans(len(z), len(all_z), tile):
-        sums[rows] += tiles.exp(z[rows], all_z[columns], start + rows.start - columns.start).sum(1)
-    return sums
-
-
-def _row_grad(z: Tensor, all_z: Tensor, a: Tensor, ctx: Any) -> Tensor:
-    all_a = collectives.gather_rows(a).rows  # all the backward has to exchange: one number per row
-    tiles, dz = _Tiles(min(ctx.tile, len(all_z)), z, ctx.temperature), torch.zeros_like(z)
-    for rows, columns in _all_spans(len(z), len(all_z), ctx.tile):
-        offset = ctx.start + rows.start - columns.start
-        weights = tiles.weights(z[rows], all_z[columns], offset, a[rows], all_a[columns])
-        dz[rows].addmm_(weights, all_z[columns])
+def _grad_from_tiles(tiles: _Tiles, a: Tensor) -> Tensor:
+    """τ dz_i = Σ_{j≠i} E_ij (a_i + a_j) z_j; all that ranks exchange is one number per row."""
+    z, all_z = tiles.rows, tiles.gathered.rows
+    all_a = collectives.gather_rows(a).rows
+    dz, scratch = torch.zeros_like(z), z.new_empty(0)
+    for span, exp in tiles:
+        scratch = scratch if scratch.numel() >= exp.numel() else torch.empty_like(exp).flatten()
+        weights = scratch[: exp.numel()].view_as(exp)
+        torch.add(a[span.rows, None], all_a[span.columns], out=weights).mul_(exp)
+        dz[span.rows].addmm_(weights, all_z[span.columns])
+        if tiles.symmetric and not span.is_diagonal:
+            dz[span.columns].addmm_(weights.T, z[span.rows])
     return dz
 
 
@@ -235,22 +211,21 @@ def _scaled_similarity(rows: Tensor, columns: Tensor, offset: int, temperature: 
     return _fill_self((rows @ columns.T).div_(temperature), offset, -math.inf)
 
 
-def _running_max_lse(z: Tensor, all_z: Tensor, start: int, temperature: float, tile: int) -> Tensor:
+def _running_max_lse(gathered: GatheredRows, temperature: float, tile: int) -> Tensor:
+    z = gathered.rows[gathered.start : gathered.stop]
     lse = z.new_full((len(z),), -math.inf)
-    for rows, columns in _all_spans(len(z), len(all_z), tile):
-        offset = start + rows.start - columns.start
-        similarity = _scaled_similarity(z[rows], all_z[columns], offset, temperature)
+    for rows, columns, offset in _spans(gathered, tile, upper=False):
+        similarity = _scaled_similarity(z[rows], gathered.rows[columns], offset, temperature)
         lse[rows] = torch.logaddexp(lse[rows], similarity.logsumexp(1))
     return lse
 
 
-def _running_max_grad(z: Tensor, gathered: Tensor | None, lse: Tensor, grad: Tensor, ctx: Any) -> Tensor:
-    """dz_i = (1/τ) Σ_j (g_i p_ij + g_j p_ji) z_j with p_ij = exp(s_ij − lse_i) ≤ 1."""
-    all_z = z if gathered is None else gathered
+def _running_max_grad(gathered: GatheredRows, lse: Tensor, grad: Tensor, ctx: Any) -> Tensor:
+    """τ dz_i = Σ_j (g_i p_ij + g_j p_ji) z_j with p_ij = exp(s_ij − lse_i) ≤ 1."""
+    all_z, z = gathered.rows, gathered.rows[gathered.start : gathered.stop]
     all_lse, all_grad = collectives.gather_rows(lse).rows, collectives.gather_rows(grad).rows
     dz = torch.zeros_like(z)
-    for rows, columns in _all_spans(len(z), len(all_z), ctx.tile):
-        offset = ctx.start + rows.start - columns.start
+    for rows, columns, offset in _spans(gathered, ctx.tile, upper=False):
         similarity = _scaled_similarity(z[rows], all_z[columns], offset, ctx.temperature)
         weights = _probability(similarity, lse[rows, None]) * grad[rows, None]
         weights += _probability(similarity, all_lse[columns]) * all_grad[columns]

@@ -1,0 +1,101 @@
+"""Several ranks with different, uneven rows give the loss and the parameter gradients of one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE
+from tests.ranks import run_ranks
+
+LOSSES: dict[str, ContrastiveLoss] = {
+    "infonce": InfoNCE(0.2),
+    "scl": SCL(0.2),
+    "punce": PuNCE(0.3, 0.2),
+    "punce-released": PuNCE(0.3, 0.2, weighting="released"),
+    "punce, running maximum": PuNCE(0.3, 0.002),
+    "dcl": DCL(0.2),
+}
+ROWS_OF_RANK = [5, 2, 7]  # uneven
+LABELS = [1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0]  # rank 1 holds no labelled row
+PNU_LABELS = [1, 0, -1, 0, 0, 0, 0, 1, 0, -1, 0, 1, 0, 0]
+
+
+def _network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 4)).double()
+
+
+def _views() -> Tensor:
+    return torch.randn(2, sum(ROWS_OF_RANK), 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def _results(model: nn.Module, x: Tensor, which: slice, world: int) -> dict[str, Tensor]:
+    results: dict[str, Tensor] = {}
+    for labels_name, labels in (("pu", LABELS), ("pnu", PNU_LABELS)):
+        for name, loss in LOSSES.items():
+            if labels_name == "pnu" and name == "punce-released":
+                continue
+            model.zero_grad()
+            rows = range(sum(ROWS_OF_RANK[:world]))[which]
+            value = loss(model(x[:, list(rows)]), torch.tensor(labels)[list(rows)])
+            value.backward()  # type: ignore[no-untyped-call]
+            results[f"{labels_name} {name} loss"] = value
+            for i, parameter in enumerate(model.parameters()):
+                assert parameter.grad is not None
+                results[f"{labels_name} {name} grad {i}"] = parameter.grad.clone()
+    return results
+
+
+def on_rank(rank: int, world: int) -> dict[str, Tensor]:
+    start = sum(ROWS_OF_RANK[:rank])
+    model = DistributedDataParallel(_network())
+    return _results(model, _views(), slice(start, start + ROWS_OF_RANK[rank]), world)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_agree_with_one_process_under_ddp(world: int, tmp_path: Path) -> None:
+    single = _results(_network(), _views(), slice(None), world)
+    for result in run_ranks(world, on_rank, tmp_path):
+        assert result.keys() == single.keys()
+        for key, value in single.items():
+            scale = float(value.detach().abs().max()) if "maximum" in key else 1.0  # τ = 0.002 makes gradients of 10³
+            assert float((result[key] - value.detach()).abs().max()) < 1e-12 * max(1.0, scale), key
+
+
+def empty_on_last_rank(rank: int, world: int) -> dict[str, Tensor]:
+    rows = [slice(0, 9), slice(9, 14), slice(14, 14)][rank]
+    z = _views()[:, rows, :4].clone().requires_grad_()
+    value = PuNCE(0.3)(z, torch.tensor(LABELS)[rows])
+    value.backward()  # type: ignore[no-untyped-call]
+    assert z.grad is not None
+    return {"loss": value, "grad": z.grad}
+
+
+def test_a_rank_without_rows_takes_part(tmp_path: Path) -> None:
+    z = _views()[:, :, :4].clone().requires_grad_()
+    value = PuNCE(0.3)(z, torch.tensor(LABELS))
+    value.backward()  # type: ignore[no-untyped-call]
+    assert z.grad is not None
+    results = run_ranks(3, empty_on_last_rank, tmp_path)
+    grad = torch.cat([result["grad"] for result in results], 1) / 3  # what DDP's average makes of it
+    torch.testing.assert_close(grad, z.grad, rtol=0, atol=1e-12)
+    for result in results:
+        torch.testing.assert_close(result["loss"], value.detach(), rtol=0, atol=1e-12)
+
+
+def second_derivative(rank: int, world: int) -> dict[str, Tensor]:
+    z = _views()[:, :3, :4].clone().requires_grad_()
+    try:
+        torch.autograd.grad(InfoNCE()(z), z, create_graph=True)
+    except Exception as error:
+        return {"refused": torch.tensor("no second derivative across ranks" in str(error))}
+    return {"refused": torch.tensor(False)}
+
+
+def test_a_second_derivative_across_ranks_is_refused(tmp_path: Path) -> None:
+    assert all(bool(result["refused"]) for result in run_ranks(2, second_derivative, tmp_path))
