@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from itertools import pairwise
@@ -119,6 +120,23 @@ def test_channels_last_weights_give_the_same(name: Any) -> None:
             optimizer.step()
     for a, b in zip(plain.parameters(), last.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_contiguous_state_beside_channels_last_weights_is_laid_out_again(name: Any) -> None:
+    straight, resumed = (network().to(memory_format=torch.channels_last) for _ in range(2))
+    whole, rest = (build_optimizer(model, name, lr=0.1) for model in (straight, resumed))
+    gradients(straight, 0)
+    whole.step()
+    resumed.load_state_dict(straight.state_dict())
+    state = copy.deepcopy(whole.state_dict())  # the original holds references to the live buffers
+    for entry in state["state"].values():  # as a file gives it back
+        entry.update({key: value.contiguous() for key, value in entry.items() if isinstance(value, Tensor)})
+    rest.load_state_dict(state)
+    for model, optimizer in ((straight, whole), (resumed, rest)):
+        gradients(model, 1)
+        optimizer.step()
+    assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), resumed.parameters(), strict=True))
 
 
 def test_biases_and_norm_layers_are_spared_once_each() -> None:

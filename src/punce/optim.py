@@ -55,7 +55,7 @@ class LARS(Optimizer):
             "adapt": adapt,
         }
         super().__init__(params, defaults)
-        self.register_step_pre_hook(_match_layout)
+        _keep_layouts_matched(self)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -129,7 +129,7 @@ def build_optimizer(
     for group in optimizer.param_groups:
         group["base_lr"] = lr  # what set_rate multiplies
     if name != "lars":  # which brings its own
-        optimizer.register_step_pre_hook(_match_layout)
+        _keep_layouts_matched(optimizer)
     return optimizer
 
 
@@ -198,16 +198,29 @@ def _trust_ratio(w_norm: float, g_norm: float, dot: float, trust: float, decay: 
     return 1.0
 
 
-def _match_layout(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Give every gradient the memory layout of its weight.
+def _keep_layouts_matched(optimizer: Optimizer) -> None:
+    """Give gradients, and state after loading, the memory layout of their weight.
 
-    torch's fused CPU kernels walk both in memory order and are silently wrong where the layouts differ. Autograd makes
-    them agree; a gradient that was assigned, or kept across a change to channels_last, does not.
+    torch's fused CPU kernels walk them all in memory order and are silently wrong where layouts differ. Autograd makes
+    gradients agree, but one that was assigned, or kept across a change to channels_last, need not; and momentum
+    read from a file is contiguous.
     """
+    optimizer.register_step_pre_hook(_match_gradients)
+    optimizer.register_load_state_dict_post_hook(_match_state)
+
+
+def _match_gradients(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for group in optimizer.param_groups:
         for weight in group["params"]:
             if weight.grad is not None and weight.grad.stride() != weight.stride():
                 weight.grad = torch.empty_like(weight).copy_(weight.grad)
+
+
+def _match_state(optimizer: Optimizer) -> None:
+    for weight, state in optimizer.state.items():
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.shape == weight.shape and value.stride() != weight.stride():
+                state[name] = torch.empty_like(weight, dtype=value.dtype).copy_(value)
 
 
 def _fusible(parameters: list[nn.Parameter]) -> bool:
