@@ -73,7 +73,7 @@ def load(
     `positive` replaces the set's positive classes (``positive=(0, 2, 4, 6, 8)`` for even digits).
     ``download=False`` never touches the network: missing files raise :class:`MissingFilesError`.
     """
-    dataset = load_benchmark(_named(name), root, positive=positive, download=download)
+    dataset = load_benchmark(find_benchmark(name), root, positive=positive, download=download)
     if split is None:
         return dataset
     part: Part | None = getattr(dataset, split, None) if split in ("train", "test", "validation") else None
@@ -82,7 +82,8 @@ def load(
     return part
 
 
-def _named(name: str) -> Benchmark:
+def find_benchmark(name: str) -> Benchmark:
+    """The catalogue entry of this name."""
     if name not in DATASETS:
         raise InputError(f"no benchmark set is called {name!r}; there are {', '.join(DATASETS)}")
     return DATASETS[name]
@@ -103,6 +104,7 @@ __all__ = [
     "UserData",
     "biased_propensity",
     "check",
+    "find_benchmark",
     "load",
     "read",
     "simulate_pnu",

@@ -169,8 +169,8 @@ def _open_parquet(path: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        return pq.ParquetFile(path, memory_map=True, pre_buffer=False)
+    try:  # buffered: without it the whole column chunks of a row group are read at once
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 

@@ -1,0 +1,77 @@
+"""``punce data``: get a benchmark set, verified by checksum, and say what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.table import Table
+
+    from punce.data import Benchmark, Dataset, Part
+
+
+def data(
+    name: Annotated[str | None, typer.Argument(help="A benchmark set; without it the sets are listed.")] = None,
+    root: Annotated[
+        Path | None, typer.Option(help="Data directory; by default those in PUNCE_DATA, then the user's cache.")
+    ] = None,
+    list_sets: Annotated[bool, typer.Option("--list", help="List the sets and stop.")] = False,
+) -> None:
+    """Get a benchmark data set, verified by checksum."""
+    from rich.console import Console
+
+    from punce.data import DATASETS, find_benchmark
+    from punce.data.benchmarks import load_benchmark, locate
+
+    console = Console()
+    if name is None or list_sets:
+        console.print(_catalogue(DATASETS))
+        return
+    benchmark = find_benchmark(name)
+    paths = locate(benchmark, root)
+    _report_files(benchmark, paths, console.print)
+    console.print(_parts(load_benchmark(benchmark, root)))
+
+
+def _report_files(benchmark: Benchmark, paths: dict[str, Path], show: Callable[..., None]) -> None:
+    """Say where each file lies and whether it is the pinned one; refuse a changed file."""
+    from punce.data.benchmarks import verify
+    from punce.errors import InputError
+
+    verdicts = verify(benchmark, paths)
+    words = {True: "sha256 as pinned", None: "no sha256 is pinned for this form", False: "differs"}
+    for file, verdict in verdicts.items():
+        show(f"{paths[file]}: {words[verdict]}", soft_wrap=True, markup=False, highlight=False)
+    changed = [str(paths[file]) for file, verdict in verdicts.items() if verdict is False]
+    if changed:
+        raise InputError(f"{', '.join(changed)}: not the pinned content; remove and run again to fetch it")
+
+
+def _catalogue(datasets: dict[str, Benchmark]) -> Table:
+    from rich.table import Table
+
+    table = Table("set", "kind", "positive class", "what it is")
+    for name, benchmark in datasets.items():
+        table.add_row(name, benchmark.kind, benchmark.positive, benchmark.about)
+    return table
+
+
+def _parts(dataset: Dataset) -> Table:
+    from rich.table import Table
+
+    table = Table("part", "rows", "positive", "share", title=f"{dataset.name}: positive is {dataset.positive}")
+    parts: dict[str, Part | None] = {
+        "train": dataset.train,
+        "validation": dataset.validation,
+        "test": dataset.test,
+    }
+    for name, part in parts.items():
+        if part is not None:
+            share = part.n_positive / len(part)
+            table.add_row(name, f"{len(part):,}", f"{part.n_positive:,}", f"{share:.4f}")
+    return table
