@@ -73,6 +73,15 @@ def global_count(n: int, device: torch.device) -> int:
     return int(total)
 
 
+def any_rank(flag: bool) -> bool:
+    """Whether the flag is set on some rank, so that all can act on it at the same step."""
+    return flag if world_size() == 1 else global_count(int(flag), _device()) > 0
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+
+
 def global_sum(x: Tensor) -> Tensor:
     """Sum of `x` over ranks; the gradient that reaches each rank is the sum of every rank's gradient."""
     if world_size() == 1:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from punce import __version__
+from punce.cli.data import data
 from punce.errors import PunceError
 
 app = typer.Typer(
@@ -19,6 +20,8 @@ app = typer.Typer(
 )
 
 EXIT_BAD_INPUT = 2
+
+app.command()(data)
 
 
 def _version(wanted: bool) -> None:

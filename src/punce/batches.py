@@ -1,0 +1,96 @@
+"""Which rows make up which batch: a pure function of (seed, step), so that a resumed run sees the same batches.
+
+Every row comes once per epoch, in batches of nearly equal size (no small last batch for BatchNorm to stumble over),
+with the labelled rows dealt evenly over the batches. Where there are fewer labelled rows than batches they are dealt
+again, so that no batch is without. A batch is the *global* batch; :func:`own_part` cuts out a rank's share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from punce.errors import InputError
+from punce.labels import UNLABELLED, Labels
+
+_LABELLED, _REST = 1, 2  # streams of the shuffles
+
+
+@dataclass(frozen=True)
+class StratifiedBatches:
+    """Batches of all rows, labelled rows in each.
+
+    Args:
+        labels: (n,) of {1, 0, −1}; each labelled class is dealt on its own.
+        batch_size: rows in a global batch, about.
+        seed: names the shuffles.
+        min_labelled: rows of each labelled class in a batch, at least (repeating rows within an epoch if need be).
+        labelled_share: if given, the share of a batch that is labelled: "separate P and U sampling" for risks,
+            where P is cycled through at its own pace.
+    """
+
+    labels: Labels
+    batch_size: int
+    seed: int
+    min_labelled: int = 2
+    labelled_share: float | None = None
+    _rows: dict[int, list[Tensor]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 2:
+            raise InputError(f"batch_size must be at least 2, got {self.batch_size}")
+        if self.labelled_share is not None and not 0 < self.labelled_share < 1:
+            raise InputError(f"labelled_share must lie in (0, 1), got {self.labelled_share}")
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches in an epoch."""
+        n = len(self.labels)
+        if self.labelled_share is not None:  # an epoch is one pass over the unlabelled rows
+            n = round(int((self.labels == UNLABELLED).sum()) / (1 - self.labelled_share))
+        return max(1, round(n / self.batch_size))
+
+    def rows(self, step: int) -> Tensor:
+        """Row numbers of the global batch of this step, int64."""
+        epoch, k = divmod(step, self.per_epoch)
+        if epoch not in self._rows:
+            self._rows.clear()  # one epoch at a time is enough
+            self._rows[epoch] = self._deal(epoch)
+        return self._rows[epoch][k]
+
+    def _deal(self, epoch: int) -> list[Tensor]:
+        parts: list[list[np.ndarray]] = [[] for _ in range(self.per_epoch)]
+        for value in np.unique(self.labels):
+            members = np.flatnonzero(self.labels == value)
+            order = self._order(members, epoch, int(value))
+            for part, chunk in zip(parts, np.array_split(order, self.per_epoch), strict=True):
+                part.append(chunk)
+        return [torch.from_numpy(np.concatenate(part)) for part in parts]
+
+    def _order(self, members: np.ndarray, epoch: int, value: int) -> np.ndarray:
+        """The rows of one label value in the order in which this epoch deals them."""
+        needed = len(members)
+        if value != UNLABELLED:
+            needed = max(needed, self.min_labelled * self.per_epoch)
+            if self.labelled_share is not None:
+                needed = round(self.labelled_share * self.batch_size * self.per_epoch)
+        if needed == len(members):
+            return self._shuffled(members, epoch, value)
+        # Cycle on where the last epoch stopped, one whole shuffle after another: every row equally often.
+        first, last = epoch * needed, (epoch + 1) * needed
+        cycles = range(first // len(members), -(-last // len(members)))
+        dealt = np.concatenate([self._shuffled(members, cycle, value) for cycle in cycles])
+        start = first - cycles[0] * len(members)
+        return dealt[start : start + needed]
+
+    def _shuffled(self, members: np.ndarray, epoch: int, value: int) -> np.ndarray:
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch, value + 1]))
+        return generator.permutation(members)
+
+
+def own_part(rows: Tensor, rank: int, world: int) -> Tensor:
+    """A rank's share of a global batch; shares differ by one row at most. Every world-th row, so labels spread too."""
+    return rows[rank::world]

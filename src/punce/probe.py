@@ -1,0 +1,153 @@
+"""Linear probing: freeze the encoder, extract features once, standardise them, train a linear layer on a PU risk.
+
+The epoch is chosen on a held-out share of P and U by the PU estimate of the zero-one risk, never with true labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from punce.batches import StratifiedBatches
+from punce.encoders import Encoder
+from punce.holdout import holdout_split
+from punce.labels import Labels, require_positive_and_unlabelled
+from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
+from punce.risks import Risk
+from punce.risks.zero_one import zero_one_risk
+from punce.run import Run
+from punce.views import View
+
+
+@dataclass(frozen=True)
+class ProbeConfig:
+    """How to train the linear layer. `validation_share` of P and U chooses the epoch; with 0 it is the last one."""
+
+    epochs: int = 60
+    batch_size: int = 4096
+    optimizer: OptimizerName = "adam"
+    lr: float = 1e-2
+    weight_decay: float = 0.0
+    labelled_share: float | None = 0.25
+    validation_share: float = 0.2
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """A linear score on standardised features: g(h) = w·(h − mean)/scale + b. Shape: weight, mean, scale (D,)."""
+
+    weight: Tensor
+    bias: Tensor
+    mean: Tensor
+    scale: Tensor
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False, compare=False)
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """Scores of features. Shape: (B, D) -> (B,)."""
+        return ((h - self.mean) / self.scale) @ self.weight + self.bias
+
+
+@torch.no_grad()
+def extract_features(encoder: Encoder, view: View, X: Tensor, batch_size: int = 4096) -> Tensor:
+    """h of every row: encoder in eval mode, un-augmented inputs. Shape: (n, ...) -> (n, D)."""
+    was_training = encoder.training
+    encoder.eval()
+    h = torch.cat([encoder.features(view.clean(x)) for x in torch.split(X, batch_size)])
+    encoder.train(was_training)
+    return h
+
+
+def probe(
+    features: Tensor,
+    labels: Labels,
+    risk: Risk,
+    config: ProbeConfig = ProbeConfig(),  # noqa: B008  frozen
+    *,
+    prior: float,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> LinearHead:
+    """Train a linear layer on frozen features and return it at its best epoch by held-out PU risk.
+
+    `prior` is the share of positives among the unlabelled rows that the held-out risk uses.
+
+    Shape: features (n, D); labels (n,) of {1, 0}.
+    """
+    require_positive_and_unlabelled(labels)
+    train, held_out = holdout_split(labels, config.validation_share, config.seed)
+    mean, scale = _standardisation(features[train])
+    x = (features - mean) / scale
+    label_of = torch.from_numpy(labels.astype("int64")).to(features.device)
+    head = _zero_linear(features)
+    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
+    optimizer = build_optimizer(head, config.optimizer, config.lr, config.weight_decay)
+    total = config.epochs * batches.per_epoch
+    best = _Best(head)
+    run = Run(
+        "probe",
+        total,
+        {**asdict(config), "risk": repr(risk), "prior": prior, "n_rows": len(features)},
+        {"head": head, "optimizer": optimizer, "best": best},
+        folder=folder,
+        steps_per_epoch=batches.per_epoch,
+        rows_per_step=config.batch_size,
+        progress=progress,
+    )
+    for step in run.steps():
+        rows = train[batches.rows(step)].to(features.device)
+        value = risk(head(x[rows]).squeeze(1), label_of[rows])
+        run.require_finite(value, rows)
+        optimizer.zero_grad()
+        value.backward()
+        set_rate(optimizer, warmup_cosine(step, total))
+        optimizer.step()
+        run.log(risk=value)
+        if len(held_out) and run.is_epoch_end(step):
+            error = _held_out_error(head, x[held_out], label_of[held_out], prior)
+            best.offer(head, error)
+            run.record(held_out_risk=error)
+    chosen = best.head if len(held_out) else head
+    return LinearHead(chosen.weight[0].detach().clone(), chosen.bias[0].detach().clone(), mean, scale, run.history)
+
+
+def _standardisation(features: Tensor) -> tuple[Tensor, Tensor]:
+    scale = features.std(0)
+    return features.mean(0), torch.where(scale > 1e-6, scale, 1.0)  # a dead feature stays zero
+
+
+def _zero_linear(features: Tensor) -> nn.Linear:
+    """A linear layer that starts at zero: a convex start that needs no seed."""
+    head = nn.Linear(features.shape[1], 1, device=features.device, dtype=features.dtype)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+@torch.no_grad()
+def _held_out_error(head: nn.Linear, x: Tensor, labels: Tensor, prior: float) -> float:
+    return zero_one_risk(head(x).squeeze(1), labels, prior)
+
+
+class _Best:
+    """The head with the lowest held-out risk so far."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        self.error = float("inf")
+        self.head = nn.Linear(head.in_features, 1, device=head.weight.device, dtype=head.weight.dtype)
+
+    def offer(self, head: nn.Linear, error: float) -> None:
+        if error < self.error:
+            self.error = error
+            self.head.load_state_dict(head.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"error": self.error, "head": self.head.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.error = float(state["error"])
+        self.head.load_state_dict(state["head"])

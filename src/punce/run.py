@@ -1,0 +1,266 @@
+"""One resumable stage: where it stands, its checkpoints, its history, its progress, and how it is stopped.
+
+A stage is a loop over steps, and everything random in it is a function of the step, so its whole state is that of the
+model, the optimiser and the step:
+
+    run = Run("pretrain", total_steps=..., config=..., folder=..., state={"model": model, "optimizer": optimizer})
+    for step in run.steps():
+        loss = ...
+        run.require_finite(loss, rows)
+        ...
+        run.log(loss=loss)
+
+Killed at any moment and called again with the same arguments, it goes on from the last checkpoint and ends in the same
+bits (same machine, threads and ranks). SIGTERM saves and exits with 143.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from punce import collectives
+from punce.checkpoint import CheckpointStore, flatten_state, unflatten_state
+from punce.errors import InputError, PunceError
+from punce.progress import StageProgress
+
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+class TrainingError(PunceError):
+    """Training cannot go on: a non-finite loss, a checkpoint of another run."""
+
+
+class RunWarning(UserWarning):
+    """Something about a resumed run that a person should know."""
+
+
+class Stateful(Protocol):
+    """What can be saved in a checkpoint: models and optimisers."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as nested dicts of tensors and numbers."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Take a state back."""
+        ...
+
+
+class Run:
+    """A stage of `total_steps` steps that can be killed and repeated.
+
+    Args:
+        stage: its name, shown in progress and kept in checkpoints.
+        total_steps: steps of the whole stage.
+        config: everything that decides the numbers; a checkpoint of another configuration is refused.
+        state: the objects whose state the stage changes.
+        folder: where checkpoints and ``history.jsonl`` go; None trains without either.
+        steps_per_epoch: how often history gets a row.
+        rows_per_step: for the rate shown.
+        save_every: seconds between checkpoints.
+        progress: whether to show progress.
+        writer: an optional TensorBoard SummaryWriter (anything with ``add_scalar(name, value, step)``).
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        total_steps: int,
+        config: Mapping[str, Any],
+        state: Mapping[str, Stateful],
+        *,
+        folder: Path | None = None,
+        steps_per_epoch: int = 1,
+        rows_per_step: int = 1,
+        save_every: float = 60.0,
+        progress: bool = False,
+        writer: Any = None,
+    ) -> None:
+        self.stage, self.total_steps, self.step = stage, total_steps, 0
+        self.history: list[dict[str, Any]] = []
+        self._config = json.loads(json.dumps({"stage": stage, **config}))  # as it will come back from a file
+        self._state = dict(state)
+        self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
+        self._save_every, self._progress, self._writer = save_every, progress, writer
+        self._sums: dict[str, float] = {}
+        self._terminated = False
+        self._is_first_rank = collectives.rank() == 0
+        self._folder = folder
+        self._store = CheckpointStore(folder / "checkpoints") if folder is not None else None
+        self._resume()
+
+    # The loop --------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[int]:
+        """The steps still to do; a step counts as done when the loop asks for the next one."""
+        if self.step >= self.total_steps:
+            return
+        last_save = time.monotonic()
+        progress = StageProgress(
+            self.stage,
+            self.total_steps,
+            self._rows_per_step,
+            shown=self._progress and self._is_first_rank,
+            start=self.step,
+        )
+        with progress, _OnSigterm(self._note_sigterm):
+            while self.step < self.total_steps:
+                yield self.step
+                self.step += 1
+                if self.step % self._steps_per_epoch == 0 or self.step == self.total_steps:
+                    self._close_epoch()
+                progress.advance(self._note())
+                self._stop_if_terminated()
+                if time.monotonic() - last_save >= self._save_every or self.step == self.total_steps:
+                    self.save()
+                    last_save = time.monotonic()
+
+    def log(self, **values: Tensor | float) -> None:
+        """Numbers of this step; history keeps their mean over the epoch."""
+        for name, value in values.items():
+            number = float(value.detach()) if isinstance(value, Tensor) else float(value)
+            self._sums[name] = self._sums.get(name, 0.0) + number
+        self._sums["steps"] = self._sums.get("steps", 0.0) + 1.0
+
+    def record(self, **values: float) -> None:
+        """Numbers of an epoch as a whole; call it in the epoch's last step."""
+        for name, value in values.items():
+            self._sums[f"={name}"] = float(value)
+
+    def require_finite(self, loss: Tensor, rows: Tensor) -> None:
+        """Stop before the optimiser step if the loss is not a number, naming step and rows."""
+        if bool(loss.detach().isfinite()):
+            return
+        shown = ", ".join(map(str, rows[:8].tolist())) + (", …" if len(rows) > 8 else "")
+        raise TrainingError(
+            f"{self.stage}: the loss is {float(loss.detach())} at step {self.step} (rows {shown}); the weights are "
+            "still those of the step before. Look for non-finite or huge inputs in these rows, or lower the learning rate"
+        )
+
+    def is_epoch_end(self, step: int) -> bool:
+        """Whether `step` is the last of its epoch."""
+        return (step + 1) % self._steps_per_epoch == 0 or step + 1 == self.total_steps
+
+    # Checkpoints -----------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write a checkpoint (first rank only; every rank holds the same state)."""
+        if self._store is None or not self._is_first_rank:
+            return
+        states = {name: stateful.state_dict() for name, stateful in self._state.items()}
+        tensors, numbers = flatten_state({"states": states, "torch_rng": torch.get_rng_state()})
+        own = {
+            "config": self._config,
+            "numbers": numbers,
+            "sums": self._sums,
+            "history": self.history,
+            "threads": torch.get_num_threads(),
+            "world_size": collectives.world_size(),
+        }
+        self._store.save(self.step, tensors, own)
+
+    def _resume(self) -> None:
+        if self._store is None:
+            return
+        checkpoint = self._store.load_latest()
+        if checkpoint is None:
+            return
+        self._require_same_config(checkpoint.state["config"])
+        state = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
+        for name, stateful in self._state.items():
+            stateful.load_state_dict(state["states"][name])
+        torch.set_rng_state(state["torch_rng"])
+        self.step = checkpoint.step
+        self._sums, self.history = dict(checkpoint.state["sums"]), list(checkpoint.state["history"])
+        self._warn_of_other_bits(checkpoint.state)
+
+    def _require_same_config(self, saved: dict[str, Any]) -> None:
+        different = sorted(key for key in saved.keys() | self._config.keys() if saved.get(key) != self._config.get(key))
+        if different:
+            what = "; ".join(
+                f"{key}: {saved.get(key)!r} there, {self._config.get(key)!r} here" for key in different[:4]
+            )
+            raise InputError(
+                f"{self._folder} holds an unfinished {saved.get('stage')} of another configuration ({what}); "
+                "give the same arguments to go on with it, or another folder"
+            )
+
+    def _warn_of_other_bits(self, saved: dict[str, Any]) -> None:
+        here = {"threads": torch.get_num_threads(), "world_size": collectives.world_size()}
+        if changed := {key: (saved[key], value) for key, value in here.items() if saved[key] != value}:
+            what = ", ".join(f"{key} was {old} and is {new}" for key, (old, new) in changed.items())
+            warnings.warn(
+                f"{self.stage} resumed, but {what}: results will differ in the last bits", RunWarning, stacklevel=3
+            )
+
+    # History ---------------------------------------------------------------------------------------------------
+
+    def _close_epoch(self) -> None:
+        steps = max(1.0, self._sums.pop("steps", 1.0))
+        row: dict[str, Any] = {"stage": self.stage, "step": self.step, "epoch": -(-self.step // self._steps_per_epoch)}
+        for name, value in self._sums.items():
+            row[name.removeprefix("=")] = value if name.startswith("=") else value / steps
+        self._sums = {}
+        self.history.append(row)
+        if self._writer is not None and self._is_first_rank:
+            for name, value in row.items():
+                if isinstance(value, float):
+                    self._writer.add_scalar(f"{self.stage}/{name}", value, self.step)
+        if self._folder is not None and self._is_first_rank:
+            _write_lines(self._folder / "history.jsonl", self.history)
+
+    def _note(self) -> str:
+        if self._sums.get("steps"):
+            source = {
+                k: v / self._sums["steps"] for k, v in self._sums.items() if k != "steps" and not k.startswith("=")
+            }
+        else:
+            source = {k: v for k, v in self.history[-1].items() if isinstance(v, float)} if self.history else {}
+        return "  ".join(f"{name} {value:.4g}" for name, value in source.items())
+
+    # Being stopped -------------------------------------------------------------------------------------------------
+
+    def _note_sigterm(self, signum: int, frame: FrameType | None) -> None:
+        self._terminated = True
+
+    def _stop_if_terminated(self) -> None:
+        if collectives.any_rank(self._terminated):
+            self.save()
+            raise SystemExit(EXIT_TERMINATED)
+
+
+class _OnSigterm:
+    """Run a handler on SIGTERM while inside; only the main thread may, others leave the signal alone."""
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+        self._active = threading.current_thread() is threading.main_thread()
+        self._previous: Any = None
+
+    def __enter__(self) -> None:
+        if self._active:
+            self._previous = signal.signal(signal.SIGTERM, self._handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self._active:
+            signal.signal(signal.SIGTERM, self._previous)
+
+
+def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Replace the file as a whole, so that a reader never sees half a history."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    temporary.replace(path)
