@@ -21,7 +21,8 @@ def synchronise_batch_norm(model: nn.Module) -> nn.Module:
     if collectives.world_size() == 1:
         return model
     if next(model.parameters()).is_cuda:
-        return nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        converted: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+        return converted
     for name, child in model.named_children():
         if isinstance(child, _BATCH_NORMS):
             setattr(model, name, _AllReduceBatchNorm.like(child))
