@@ -145,8 +145,8 @@ class Run:
             return
         shown = ", ".join(map(str, rows[:8].tolist())) + (", …" if len(rows) > 8 else "")
         raise TrainingError(
-            f"{self.stage}: the loss is {float(loss.detach())} at step {self.step} (rows {shown}); the weights are those "
-            "of the step before. Look for non-finite or huge inputs in these rows, or lower the learning rate"
+            f"{self.stage}: the loss is {float(loss.detach())} at step {self.step} (rows {shown}); the weights are "
+            "those of the step before. Look for non-finite or huge inputs in these rows, or lower the learning rate"
         )
 
     def is_epoch_end(self, step: int) -> bool:
