@@ -115,7 +115,7 @@ def pu_metrics(
         confidence=confidence,
         n_positive=len(p),
         n_unlabelled=len(u),
-        notes=_notes(shares, auc_pu[0], prior),
+        notes=_notes(shares, auc_pu, prior),
     )
 
 
@@ -126,25 +126,158 @@ def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> 
     return float(below.mean() / (2 * len(other)))
 
 
+@dataclass(frozen=True)
+class TrueMetrics:
+    """Ordinary metrics from true labels; AUC and average precision are NaN when only one class is present."""
+
+    accuracy: float
+    precision: float
+    recall: float
+    f1: float
+    auc: float
+    average_precision: float
+    n: int
+
+
+def true_metrics(y_true: npt.ArrayLike, scores: npt.ArrayLike, threshold: float = 0.0) -> TrueMetrics:
+    """scikit-learn's metrics where true labels exist (1 positive; 0 or −1 negative). Never for choosing a model."""
+    from sklearn import metrics
+
+    values = _scores(scores, "scores")
+    y = _true_labels(y_true, len(values))
+    called = values > threshold
+    both_classes = y.any() and not y.all()
+    return TrueMetrics(
+        accuracy=float(metrics.accuracy_score(y, called)),
+        precision=float(metrics.precision_score(y, called, zero_division=0.0)),
+        recall=float(metrics.recall_score(y, called, zero_division=0.0)),
+        f1=float(metrics.f1_score(y, called, zero_division=0.0)),
+        auc=float(metrics.roc_auc_score(y, values)) if both_classes else np.nan,
+        average_precision=float(metrics.average_precision_score(y, values)) if both_classes else np.nan,
+        n=len(values),
+    )
+
+
+def expected_calibration_error(y_true: npt.ArrayLike, probability: npt.ArrayLike, n_bins: int = 15) -> float:
+    """Mean over equal-width bins, weighted by rows, of |share of positives − mean probability|."""
+    values = _probabilities(probability, "probability")
+    y = _true_labels(y_true, len(values))
+    gaps = np.bincount(_bin(values, n_bins), weights=y - values)
+    return float(np.abs(gaps).sum() / len(values))
+
+
+def pu_calibration_error(
+    positive_probability: npt.ArrayLike, unlabelled_probability: npt.ArrayLike, prior: float, n_bins: int = 10
+) -> float:
+    """The same among unlabelled rows without negatives: the positives in a bin are π·(share of P in it).
+
+    Sampling noise adds to it, about (1/√n_P) with few labelled rows, so compare values of equal sample sizes only.
+    """
+    p = _probabilities(positive_probability, "positive_probability")
+    u = _probabilities(unlabelled_probability, "unlabelled_probability")
+    prior = check_prior(prior, open_interval=True)
+    positives = prior * np.bincount(_bin(p, n_bins), minlength=n_bins) / len(p)
+    predicted = np.bincount(_bin(u, n_bins), weights=u, minlength=n_bins) / len(u)
+    return float(np.abs(positives - predicted).sum())
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Whether a classifier has stopped telling rows apart; `reason` says how, empty when it has not."""
+
+    collapsed: bool
+    reason: str
+    share_positive: float
+    share_unlabelled: float
+
+
+def check_collapse(
+    positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike, threshold: float = 0.0
+) -> Collapse:
+    """Look for scores that are all equal, all on one side of the threshold, or no higher for labelled rows."""
+    p, u = _scores(positive_scores, "positive_scores"), _scores(unlabelled_scores, "unlabelled_scores")
+    both = np.concatenate([p, u])
+    share_p, share_u = float((p > threshold).mean()), float((u > threshold).mean())
+    # The spread of AUC when P and U are alike (Mann-Whitney), three of which are beyond chance.
+    chance = np.sqrt((len(p) + len(u) + 1) / (12 * len(p) * len(u)))
+    reason = ""
+    if np.ptp(both) <= 1e-6 * (1.0 + np.abs(both).max()):
+        reason = "every row has the same score"
+    elif share_p == share_u and share_p in (0.0, 1.0):
+        reason = "every row is called positive" if share_p else "no row is called positive"
+    elif auc_between(p, u) < 0.5 + 3 * chance:
+        reason = "labelled rows score no higher than unlabelled ones"
+    return Collapse(bool(reason), reason, share_p, share_u)
+
+
+@dataclass(frozen=True)
+class SampleCheck:
+    """Whether labelled rows can be a random sample of positives; [low, high] is the bin that speaks most against it."""
+
+    suspicious: bool
+    p_value: float
+    low: float
+    high: float
+    share_needed: float
+    share_seen: float
+
+
+def check_labelled_sample(
+    positive_values: npt.ArrayLike,
+    unlabelled_values: npt.ArrayLike,
+    prior: float,
+    *,
+    n_bins: int = 10,
+    alpha: float = 0.01,
+) -> SampleCheck:
+    """Test π·P_P(A) ≤ P_U(A), which a random sample of the positives obeys in every region A.
+
+    The values are held-out scores or one feature; A runs over bins with equal numbers of labelled rows, or over single
+    values where there are few. Each gets a one-sided normal test; the smallest p-value is multiplied by their number
+    (Bonferroni). A small one means that more positives are labelled there than can hide: labels favour that region, or
+    the prior is too high. A large one proves nothing: labels that avoid a region where negatives live are not seen.
+    """
+    from scipy.stats import norm
+
+    p, u = _scores(positive_values, "positive_values"), _scores(unlabelled_values, "unlabelled_values")
+    prior = check_prior(prior, open_interval=True)
+    low, high = _regions(p, n_bins)
+    in_p, in_u = (_count_within(values, low, high) for values in (p, u))
+    share_p, share_u = (in_p + 0.5) / (len(p) + 1), (in_u + 0.5) / (len(u) + 1)
+    variance = prior**2 * share_p * (1 - share_p) / len(p) + share_u * (1 - share_u) / len(u)
+    p_values = norm.sf((prior * share_p - share_u) / np.sqrt(variance))
+    worst = int(np.argmin(p_values))
+    p_value = float(min(1.0, p_values[worst] * len(p_values)))
+    return SampleCheck(
+        suspicious=p_value < alpha,
+        p_value=p_value,
+        low=float(low[worst]),
+        high=float(high[worst]),
+        share_needed=float(prior * in_p[worst] / len(p)),
+        share_seen=float(in_u[worst] / len(u)),
+    )
+
+
 def _mix(shares: _Shares, beta: float, confidence: float) -> MixMetrics:
     """The formulas of the module docstring for a mix with share β of labelled rows added to U."""
     recall = shares.recall
     prior = beta + (1 - beta) * shares.prior
     called = beta * recall + (1 - beta) * shares.called
-    true_positive = np.minimum(prior * recall, called)
+    # The share of rows that are positive and called so, kept within what the two margins allow.
+    both = np.clip(prior * recall, np.maximum(0.0, called + prior - 1.0), called)
     with np.errstate(invalid="ignore", divide="ignore"):
-        precision = true_positive / called
-    accuracy = prior * recall + (1 - called) - prior * (1 - recall)
+        precision = both / called
+    accuracy = both + (1 - called) - (prior - both)
     return MixMetrics(
         prior=float(prior[0]),
         called=_estimate(called, confidence),
         precision=_estimate(precision, confidence),
-        accuracy=_estimate(np.clip(accuracy, 0, 1), confidence),
-        f1=_estimate(2 * true_positive / (called + prior), confidence),
+        accuracy=_estimate(accuracy, confidence),
+        f1=_estimate(2 * both / (called + prior), confidence),
     )
 
 
-def _notes(shares: _Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
+def _notes(shares: _Shares, auc_pu: Floats, prior: float) -> tuple[str, ...]:
     notes = []
     hits = shares.prior[1:] * shares.recall[1:]
     if np.mean(hits > shares.called[1:]) > 0.95:
@@ -152,10 +285,10 @@ def _notes(shares: _Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
             f"prior × recall = {prior * shares.recall[0]:.3f} exceeds the share of unlabelled rows above the threshold "
             f"({shares.called[0]:.3f}): the prior is too high, or labelled rows are easier than other positives"
         )
-    if auc_pu > 1 - prior / 2:
+    if np.mean(auc_pu[1:] > 1 - shares.prior[1:] / 2) > 0.95:
         notes.append(
-            f"labelled rows are separated from unlabelled ones (AUC {auc_pu:.3f}) better than prior {prior:g} allows "
-            f"({1 - prior / 2:.3f}): they may have been seen in training"
+            f"labelled rows are separated from unlabelled ones (AUC {auc_pu[0]:.3f}) better than a perfect classifier "
+            f"could at prior {prior:g} ({1 - prior / 2:.3f}): the prior is too high, or they were seen in training"
         )
     return tuple(notes)
 
@@ -171,8 +304,7 @@ def _estimate(values: Floats, confidence: float) -> Estimate:
 
 
 def _share_draws(above: npt.NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Floats:
-    hits, misses = int(above.sum()), int((~above).sum())
-    return np.concatenate([[above.mean()], rng.beta(hits + 0.5, misses + 0.5, n_draws)])
+    return np.concatenate([[above.mean()], rng.beta(above.sum() + 0.5, (~above).sum() + 0.5, n_draws)])
 
 
 def _prior_draws(
@@ -230,3 +362,38 @@ def _scores(scores: npt.ArrayLike, name: str) -> Floats:
     if len(bad):
         raise InputError(f"{name}: {len(bad)} of {len(values)} are NaN, first at row {bad[0]}")
     return values
+
+
+def _true_labels(y_true: npt.ArrayLike, n: int) -> npt.NDArray[np.bool_]:
+    y = np.asarray(y_true)
+    if y.shape != (n,):
+        raise InputError(f"y_true must have one label for each of the {n} scores, got shape {y.shape}")
+    values = np.unique(y)
+    if not (np.isin(values, (0, 1)).all() or np.isin(values, (-1, 1)).all()):
+        raise InputError(f"y_true must be 1 and 0, or 1 and -1; it holds {values[:5].tolist()}")
+    return np.equal(y, 1)
+
+
+def _probabilities(probability: npt.ArrayLike, name: str) -> Floats:
+    values = _scores(probability, name)
+    if values.min() < 0.0 or values.max() > 1.0:
+        raise InputError(f"{name} must lie in [0, 1], got values from {values.min():g} to {values.max():g}")
+    return values
+
+
+def _bin(probability: Floats, n_bins: int) -> npt.NDArray[np.int64]:
+    return np.minimum((probability * n_bins).astype(np.int64), n_bins - 1)
+
+
+def _regions(values: Floats, n_bins: int) -> tuple[Floats, Floats]:
+    """Closed intervals [low, high] that hold every value once: the distinct values if few, else quantile bins."""
+    distinct = np.unique(values)
+    if len(distinct) <= n_bins:
+        return distinct, distinct
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, max(2, min(n_bins, len(values) // 5)) + 1)))
+    return edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
+
+
+def _count_within(values: Floats, low: Floats, high: Floats) -> npt.NDArray[np.int64]:
+    ordered = np.sort(values)
+    return np.searchsorted(ordered, high, side="right") - np.searchsorted(ordered, low, side="left")
