@@ -371,7 +371,7 @@ def _true_labels(y_true: npt.ArrayLike, n: int) -> npt.NDArray[np.bool_]:
     values = np.unique(y)
     if not (np.isin(values, (0, 1)).all() or np.isin(values, (-1, 1)).all()):
         raise InputError(f"y_true must be 1 and 0, or 1 and -1; it holds {values[:5].tolist()}")
-    return np.equal(y, 1)
+    return np.asarray(y == 1, dtype=np.bool_)
 
 
 def _probabilities(probability: npt.ArrayLike, name: str) -> Floats:
