@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from punce.calibration import Method, PUCalibrator
+from punce.errors import InputError
+
+METHODS: list[Method] = ["sigmoid", "isotonic"]
+
+
+def two_gaussians(
+    n_p: int, n_u: int, prior: float, seed: int = 0
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Scores of P and U, and the true P(y=1 | s) of the U rows."""
+    random = np.random.default_rng(seed)
+    y = random.random(n_u) < prior
+    u = random.normal(np.where(y, 1.0, -1.0), 1.0)
+    truth = 1 / (1 + (1 - prior) / prior * np.exp(-2 * u))
+    return random.normal(1.0, 1.0, n_p), u, truth
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(("method", "n_p", "tolerance"), [("sigmoid", 100, 0.05), ("isotonic", 3000, 0.04)])
+def test_probabilities_are_the_true_posterior(method: Method, n_p: int, tolerance: float, prior: float) -> None:
+    p, u, truth = two_gaussians(n_p, 8000, prior)
+    ours = PUCalibrator.fit(p, u, prior, method).probability(u)
+    assert np.abs(ours - truth).mean() < tolerance
+    assert ours.mean() == pytest.approx(prior, abs=0.01)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n_p=st.integers(1, 60),
+    n_u=st.integers(1, 80),
+    prior=st.floats(0.01, 0.99),
+    seed=st.integers(0, 99),
+    method=st.sampled_from(METHODS),
+)
+def test_monotone_within_the_unit_interval_for_any_sample(
+    n_p: int, n_u: int, prior: float, seed: int, method: Method
+) -> None:
+    p, u, _ = two_gaussians(n_p, n_u, prior, seed)
+    grid = np.linspace(-6, 6, 200)
+    probability = PUCalibrator.fit(p, u, prior, method).probability(grid)
+    assert np.isfinite(probability).all()
+    assert probability.min() >= 0
+    assert probability.max() <= 1
+    assert (np.diff(probability) >= -1e-12).all()
+
+
+def test_constant_and_separated_scores_stay_sensible() -> None:
+    for method in METHODS:
+        constant = PUCalibrator.fit(np.zeros(5), np.zeros(7), 0.3, method).probability([0.0, 1.0])
+        assert constant == pytest.approx([0.3, 0.3], abs=0.02)
+        separated = PUCalibrator.fit(np.full(50, 9.0), np.r_[np.full(30, 9.0), np.full(70, -9.0)], 0.3, method)
+        assert separated.probability([-9.0, 9.0]) == pytest.approx([0.0, 1.0], abs=0.05)
+
+
+def test_another_share_at_deployment_shifts_the_odds() -> None:
+    p, u, _ = two_gaussians(2000, 5000, 0.5)
+    calibrator = PUCalibrator.fit(p, u, 0.5)
+    at_half, at_tenth = calibrator.probability([0.3]), calibrator.probability([0.3], deploy_prior=0.1)
+    odds = at_half / (1 - at_half) / 9
+    assert at_tenth == pytest.approx(odds / (1 + odds))
+
+
+def test_it_survives_json() -> None:
+    p, u, _ = two_gaussians(60, 90, 0.4)
+    calibrator = PUCalibrator.fit(p, u, 0.4)
+    again = PUCalibrator.from_json(json.loads(json.dumps(calibrator.to_json())))
+    assert again == calibrator
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="held-out scores of labelled rows"):
+        PUCalibrator.fit([], [0.0], 0.3)
+    with pytest.raises(InputError, match="unlabelled row 1 is not finite"):
+        PUCalibrator.fit([0.0], [0.0, np.nan], 0.3)
+    with pytest.raises(InputError, match="prior must lie in"):
+        PUCalibrator.fit([0.0], [0.0], 1.0)
+    with pytest.raises(InputError, match="calibration method"):
+        PUCalibrator.fit([0.0], [0.0], 0.3, "platt")  # type: ignore[arg-type]
