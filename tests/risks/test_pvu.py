@@ -88,6 +88,11 @@ def test_threshold_correction_cuts_where_the_posterior_is_one_half(prior: float)
     cut = PvU(prior, "threshold").decision_score
     assert np.array_equal(best_score > cut, posterior > 0.5)
     assert PvU(prior).decision_score == 0.0
+    # The same cells for a population that holds a fifth of labelled rows beside the unlabelled ones.
+    p_all = 0.2 * p_p + 0.8 * p_u
+    posterior_all = (0.2 + 0.8 * prior) * p_p / p_all
+    cut_all = PvU(prior, "threshold", target_share=0.2).decision_score
+    assert np.array_equal(best_score > cut_all, posterior_all > 0.5)
 
 
 def test_decision_threshold_has_elkan_and_notos_as_a_special_case() -> None:

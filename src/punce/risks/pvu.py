@@ -33,13 +33,19 @@ class PvU(Risk):
     ``"none"``: unlabelled rows are negatives (= PN, the biased baseline).
 
     ``"threshold"``: ½ E_P ℓ(g) + ½ E_U ℓ(−g) with cross-entropy; :attr:`decision_score` then moves the cut from 0 to
-    where P(y=1 | x) among the unlabelled rows is one half. Needs `prior`.
+    where P(y=1 | x) is one half among rows of which `target_share` are labelled ones: 0, the unlabelled rows, by
+    default; n_P/n for the population in ``single_set``; see :func:`~punce.risks.elkan_noto.decision_threshold`. Needs
+    `prior`, and a model that does not over-fit: memorised unlabelled rows pull new positives below the cut.
 
     Shape: as every risk, and weights (b,) in [0, 1]; entries of labelled rows are ignored.
     """
 
     def __init__(
-        self, prior: float | None = None, correction: Correction = "weighted", surrogate: str = "logistic"
+        self,
+        prior: float | None = None,
+        correction: Correction = "weighted",
+        surrogate: str = "logistic",
+        target_share: float = 0.0,
     ) -> None:
         super().__init__()
         if correction not in CORRECTIONS:
@@ -47,6 +53,7 @@ class PvU(Risk):
         self.prior = None if prior is None else check_prior(prior, open_interval=True)
         self.correction: Correction = correction
         self.surrogate = find_surrogate(surrogate)
+        self.target_share = check_prior(target_share, "target_share")
         if correction == "threshold":
             self._require_threshold_settings()
 
@@ -55,7 +62,7 @@ class PvU(Risk):
         """Where to cut: 0, or with ``correction="threshold"`` the logit of the shifted probability threshold."""
         if self.correction != "threshold" or self.prior is None:
             return 0.0
-        threshold = decision_threshold(self.prior)
+        threshold = decision_threshold(self.prior, target_share=self.target_share)
         return math.log(threshold / (1.0 - threshold))
 
     def forward(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
