@@ -1,8 +1,8 @@
 """Which rows make up which batch: a pure function of (seed, step), so that a resumed run sees the same batches.
 
 Every row comes once per epoch, in batches of nearly equal size (no small last batch for BatchNorm to stumble over),
-with the labelled rows dealt evenly over the batches. Where there are fewer labelled rows than batches they are dealt
-again, so that no batch is without. A batch is the *global* batch; :func:`own_part` cuts out a rank's share.
+with the labelled rows dealt evenly over the batches. Where there are too few labelled rows for every batch to get some
+they are dealt again within the epoch. A batch is the *global* batch; :func:`own_part` cuts out a rank's share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from punce.errors import InputError
 from punce.labels import UNLABELLED, Labels
 
-_LABELLED, _REST = 1, 2  # streams of the shuffles
+_CYCLED = 1 << 32  # stream of the shuffles that run on over epochs; those of one epoch are numbered from 0
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class StratifiedBatches:
         batch_size: rows in a global batch, about.
         seed: names the shuffles.
         min_labelled: rows of each labelled class in a batch, at least (repeating rows within an epoch if need be).
-        labelled_share: if given, the share of a batch that is labelled: "separate P and U sampling" for risks,
-            where P is cycled through at its own pace.
+        labelled_share: if given, the share of a batch that is labelled (each labelled class has an equal part of it):
+            "separate P and U sampling" for risks, where P is cycled through at its own pace.
     """
 
     labels: Labels
@@ -71,23 +71,31 @@ class StratifiedBatches:
         return [torch.from_numpy(np.concatenate(part)) for part in parts]
 
     def _order(self, members: np.ndarray, epoch: int, value: int) -> np.ndarray:
-        """The rows of one label value in the order in which this epoch deals them."""
-        needed = len(members)
-        if value != UNLABELLED:
-            needed = max(needed, self.min_labelled * self.per_epoch)
-            if self.labelled_share is not None:
-                needed = round(self.labelled_share * self.batch_size * self.per_epoch)
-        if needed == len(members):
-            return self._shuffled(members, epoch, value)
-        # Cycle on where the last epoch stopped, one whole shuffle after another: every row equally often.
-        first, last = epoch * needed, (epoch + 1) * needed
-        cycles = range(first // len(members), -(-last // len(members)))
-        dealt = np.concatenate([self._shuffled(members, cycle, value) for cycle in cycles])
-        start = first - cycles[0] * len(members)
-        return dealt[start : start + needed]
+        """The rows of one label value in the order in which this epoch deals them.
 
-    def _shuffled(self, members: np.ndarray, epoch: int, value: int) -> np.ndarray:
-        generator = np.random.Generator(np.random.PCG64([self.seed, epoch, value + 1]))
+        As many whole shuffles as fit, so that no row is left out of an epoch; what is still missing is taken from
+        shuffles that go on where the last epoch stopped, so that in the long run every row comes equally often.
+        """
+        whole, rest = divmod(self._needed(len(members), value), len(members))
+        shuffles = [self._shuffled(members, epoch, value, stream) for stream in range(whole)]
+        first, last = epoch * rest, (epoch + 1) * rest
+        cycles = range(first // len(members), -(-last // len(members)))
+        cycled = [self._shuffled(members, cycle, value, _CYCLED) for cycle in cycles]
+        start = first % len(members)
+        return np.concatenate([*shuffles, np.concatenate([members[:0], *cycled])[start : start + rest]])
+
+    def _needed(self, available: int, value: int) -> int:
+        """How many rows of one label value an epoch deals."""
+        if value == UNLABELLED:
+            return available
+        least = self.min_labelled * self.per_epoch
+        if self.labelled_share is None:
+            return max(available, least)
+        n_classes = len(np.unique(self.labels[self.labels != UNLABELLED]))
+        return max(least, round(self.labelled_share * self.batch_size * self.per_epoch / n_classes))
+
+    def _shuffled(self, members: np.ndarray, epoch: int, value: int, stream: int) -> np.ndarray:
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch, value + 1, stream]))
         return generator.permutation(members)
 
 
