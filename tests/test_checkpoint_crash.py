@@ -156,6 +156,36 @@ def test_a_second_store_leaves_a_save_in_progress_alone(
     assert store.load_latest().step == 3  # type: ignore[union-attr]
 
 
+# Power loss
+
+
+def test_everything_is_flushed_before_the_rename_and_the_rename_after(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kill -9 leaves the page cache alone; only the order of flushes protects from a loss of power."""
+    events: list[str] = []
+    sync, rename = os.fsync, Path.rename
+
+    def record_sync(descriptor: int) -> None:
+        events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        sync(descriptor)
+
+    def record_rename(self: Path, target: Path) -> Path:
+        events.append(f"rename to {target.name}")
+        return rename(self, target)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("names of open files are read from /proc")
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(Path, "rename", record_rename)
+    store.save(3, *content(3))
+    published = events.index("rename to checkpoint-000003-step-3")
+    assert set(events[: published - 1]) == {"tensors.safetensors", "state.json", "manifest.json"}
+    assert events[published - 1].startswith(".tmp-")
+    assert events[published + 1] == store.folder.name
+    assert events[published + 2].startswith("rename to .tmp-")  # the oldest goes only now
+
+
 # kill -9
 
 
