@@ -9,12 +9,45 @@ Every function must be called by every rank in the same order, forward and backw
 
 from __future__ import annotations
 
+import atexit
+import os
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from punce.errors import InputError
+
+_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def init_from_environment(timeout: float = 600.0) -> None:
+    """Join the process group that torchrun describes in the environment; started without torchrun, do nothing.
+
+    nccl where there are GPUs (one per local rank), gloo otherwise. A rank that waits longer than `timeout` seconds for
+    the others gives up, so that a hung peer ends the run instead of holding it for ever. The group is left at exit.
+    For restarts after a killed worker, run torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    """
+    if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1 or dist.is_initialized():
+        return
+    if missing := [name for name in _TORCHRUN if name not in os.environ]:
+        raise InputError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']} but {', '.join(missing)} is not set; start several ranks with "
+            "torchrun --nproc-per-node=N, or unset WORLD_SIZE"
+        )
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def world_size() -> int:
@@ -75,7 +108,21 @@ def global_count(n: int, device: torch.device) -> int:
 
 def any_rank(flag: bool) -> bool:
     """Whether the flag is set on some rank, so that all can act on it at the same step."""
-    return flag if world_size() == 1 else global_count(int(flag), _device()) > 0
+    return any_rank_each(flag)[0]
+
+
+def any_rank_each(*flags: bool) -> tuple[bool, ...]:
+    """:func:`any_rank` of several flags in one message."""
+    if world_size() == 1:
+        return flags
+    counts = torch.tensor(flags, dtype=torch.int64, device=_device())
+    dist.all_reduce(counts)
+    return tuple(count > 0 for count in counts.tolist())
+
+
+def stack_over_ranks(x: Tensor) -> Tensor:
+    """A small tensor of every rank, all of one shape, on the CPU. Shape: (...) -> (world size, ...)."""
+    return gather_rows(x.to(_device())[None]).rows.cpu() if world_size() > 1 else x.cpu()[None]
 
 
 def _device() -> torch.device:

@@ -8,7 +8,9 @@ The labels are those the probe will use: one labelled set serves both.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -66,19 +68,26 @@ def pretrain(
     config: PretrainConfig = PretrainConfig(),  # noqa: B008  frozen
     *,
     folder: Path | None = None,
+    save_every: float = 60.0,
     progress: bool = False,
     writer: Any = None,
 ) -> list[dict[str, Any]]:
     """Train `encoder` in place and return the history, one row per epoch.
 
-    With a `folder` the run is checkpointed there and goes on after a kill. Under torchrun every rank calls this with
-    the same arguments and trains on its share of each global batch.
+    With a `folder` the run is checkpointed there every `save_every` seconds and goes on after a kill. Under torchrun
+    every rank calls this (after :func:`punce.collectives.init_from_environment`) with the same arguments and trains on
+    its share of each global batch.
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0, −1}.
     """
     _check(X, labels)
     batches = StratifiedBatches(labels, config.batch_size, config.seed, config.min_labelled)
     total, warmup = config.epochs * batches.per_epoch, round(config.warmup_epochs * batches.per_epoch)
+    described = {
+        **asdict(config),
+        **{"loss": repr(loss), "view": repr(view), "encoder": _architecture(encoder), "n_rows": len(X)},
+        "rows": _fingerprint(X, labels) if folder is not None else None,
+    }
     model = synchronise_batch_norm(_TwoViews(encoder)).train()
     ranked: nn.Module = DistributedDataParallel(model) if collectives.world_size() > 1 else model
     optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
@@ -87,26 +96,28 @@ def pretrain(
     run = Run(
         "pretrain",
         total,
-        {**asdict(config), "loss": repr(loss), "view": repr(view), "n_rows": len(X)},
+        described,
         {"model": model, "optimizer": optimizer},
         folder=folder,
         steps_per_epoch=batches.per_epoch,
         rows_per_step=config.batch_size,
+        save_every=save_every,
         progress=progress,
         writer=writer,
     )
+    plan_of = lru_cache(maxsize=1)(partial(view.plan, len(X), config.seed, X=X))
     for step in run.steps():
-        epoch = step // batches.per_epoch
         rows = own_part(batches.rows(step), collectives.rank(), collectives.world_size()).to(X.device)
-        plan = view.plan(n_rows=len(X), seed=config.seed, epoch=epoch, X=X)
-        z, scores = ranked(plan.apply(X[rows], rows))
-        contrastive = loss(z, label_of[rows])
-        # The online head learns P against U; labelled negatives have no part in the nnPU risk.
-        watched = label_of[rows].repeat(2).clamp_min(0)
-        risk = monitor(scores, watched)
-        run.require_finite(contrastive + risk, rows)
+        known = label_of[rows]
+        watched = known.clamp_min(0).repeat(2)  # labelled negatives have no part in the head's nnPU risk
+        two = plan_of(step // batches.per_epoch).apply(X[rows], rows)
+        z, scores = ranked(two)
+        with run.naming_rows(rows, two.transpose(0, 1)):
+            contrastive, risk = loss(z, known), monitor(scores, watched)
+        objective = contrastive + risk
+        run.require_finite(objective, rows, two.transpose(0, 1))
         optimizer.zero_grad()
-        (contrastive + risk).backward()
+        objective.backward()
         set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
         optimizer.step()
         run.log(loss=contrastive, monitor_risk=monitor.value(scores, watched))
@@ -125,6 +136,18 @@ class _TwoViews(nn.Module):
         h = self.encoder.features(two.flatten(0, 1))
         z = self.encoder.project(h)
         return z.view(2, -1, z.shape[1]), self.encoder.monitor(h)
+
+
+def _architecture(encoder: Encoder) -> str:
+    return f"{type(encoder).__name__}, {sum(p.numel() for p in encoder.parameters()):,} parameters"
+
+
+def _fingerprint(X: Tensor, labels: Labels) -> str:
+    """Of the data themselves: a run must not go on with other rows or another labelled set of the same size."""
+    digest = hashlib.sha256(labels.tobytes())
+    for part in torch.split(X, 4096):
+        digest.update(part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def _check(X: Tensor, labels: Labels) -> None:

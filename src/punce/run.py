@@ -23,6 +23,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -122,10 +123,14 @@ class Run:
                 if self.step % self._steps_per_epoch == 0 or self.step == self.total_steps:
                     self._close_epoch()
                 progress.advance(self._note())
-                self._stop_if_terminated()
-                if time.monotonic() - last_save >= self._save_every or self.step == self.total_steps:
+                # Clocks and signals differ between ranks, so they agree on what to do after this step.
+                due = time.monotonic() - last_save >= self._save_every or self.step == self.total_steps
+                terminated, due = collectives.any_rank_each(self._terminated, due and self._is_first_rank)
+                if terminated or due:
                     self.save()
                     last_save = time.monotonic()
+                if terminated:
+                    raise SystemExit(EXIT_TERMINATED)
 
     def log(self, **values: Tensor | float) -> None:
         """Numbers of this step; history keeps their mean over the epoch."""
@@ -139,14 +144,26 @@ class Run:
         for name, value in values.items():
             self._sums[f"={name}"] = float(value)
 
-    def require_finite(self, loss: Tensor, rows: Tensor) -> None:
-        """Stop before the optimiser step if the loss is not a number, naming step and rows."""
-        if bool(loss.detach().isfinite()):
-            return
-        shown = ", ".join(map(str, rows[:8].tolist())) + (", …" if len(rows) > 8 else "")
-        raise TrainingError(
-            f"{self.stage}: the loss is {float(loss.detach())} at step {self.step} (rows {shown}); the weights are "
-            "those of the step before. Look for non-finite or huge inputs in these rows, or lower the learning rate"
+    def require_finite(self, loss: Tensor, rows: Tensor, inputs: Tensor | None = None) -> None:
+        """Stop before the optimiser step if the loss is not a number, naming step and rows.
+
+        Shape: rows (b,) row numbers; inputs (b, ...) what the model was given for them, to find the culprit.
+        """
+        if not bool(loss.detach().isfinite()):
+            raise self._unusable(f"the loss is {float(loss.detach())}", rows, inputs)
+
+    @contextmanager
+    def naming_rows(self, rows: Tensor, inputs: Tensor | None = None) -> Iterator[None]:
+        """Around loss and risk, which refuse non-finite projections and scores: say at which step, in which rows."""
+        try:
+            yield
+        except InputError as error:
+            raise self._unusable(str(error), rows, inputs) from error
+
+    def _unusable(self, what: str, rows: Tensor, inputs: Tensor | None) -> TrainingError:
+        return TrainingError(
+            f"{self.stage}: {what}; at step {self.step}, {_suspects(rows, inputs)}. The weights are those of the step "
+            "before. Look for non-finite or huge values in these rows, or lower the learning rate"
         )
 
     def is_epoch_end(self, step: int) -> bool:
@@ -156,35 +173,42 @@ class Run:
     # Checkpoints -----------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint (first rank only; every rank holds the same state)."""
-        if self._store is None or not self._is_first_rank:
+        """Write a checkpoint. Every rank calls this; the first writes what all hold and every rank's generators."""
+        if self._store is None:
+            return
+        generators = {name: collectives.stack_over_ranks(state) for name, state in _generator_states().items()}
+        if not self._is_first_rank:
             return
         states = {name: stateful.state_dict() for name, stateful in self._state.items()}
-        tensors, numbers = flatten_state({"states": states, "torch_rng": torch.get_rng_state()})
-        own = {
+        own = {"states": states, "generators": generators, "sums": self._sums, "history": self.history}
+        tensors, numbers = flatten_state(own)
+        state = {
             "config": self._config,
             "numbers": numbers,
-            "sums": self._sums,
-            "history": self.history,
             "threads": torch.get_num_threads(),
             "world_size": collectives.world_size(),
         }
-        self._store.save(self.step, tensors, own)
+        self._store.save(self.step, tensors, state)
 
     def _resume(self) -> None:
-        if self._store is None:
-            return
-        checkpoint = self._store.load_latest()
-        if checkpoint is None:
-            return
-        self._require_same_config(checkpoint.state["config"])
-        state = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
-        for name, stateful in self._state.items():
-            stateful.load_state_dict(state["states"][name])
-        torch.set_rng_state(state["torch_rng"])
-        self.step = checkpoint.step
-        self._sums, self.history = dict(checkpoint.state["sums"]), list(checkpoint.state["history"])
-        self._warn_of_other_bits(checkpoint.state)
+        checkpoint = self._store.load_latest() if self._store is not None else None
+        if checkpoint is not None:
+            self._require_same_config(checkpoint.state["config"])
+            own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
+            for name, stateful in self._state.items():
+                stateful.load_state_dict(own["states"][name])
+            _set_generators(own["generators"])
+            self.step, self._sums, self.history = checkpoint.step, own["sums"], own["history"]
+            self._warn_of_other_bits(checkpoint.state)
+        self._require_same_step()
+
+    def _require_same_step(self) -> None:
+        steps = collectives.stack_over_ranks(torch.tensor(self.step)).tolist()
+        if len(set(steps)) > 1:
+            raise TrainingError(
+                f"{self.stage}: the ranks found checkpoints of different steps {steps} in {self._folder}; "
+                "every rank must see the same folder, also on other machines"
+            )
 
     def _require_same_config(self, saved: dict[str, Any]) -> None:
         different = sorted(key for key in saved.keys() | self._config.keys() if saved.get(key) != self._config.get(key))
@@ -235,11 +259,6 @@ class Run:
     def _note_sigterm(self, signum: int, frame: FrameType | None) -> None:
         self._terminated = True
 
-    def _stop_if_terminated(self) -> None:
-        if collectives.any_rank(self._terminated):
-            self.save()
-            raise SystemExit(EXIT_TERMINATED)
-
 
 class _OnSigterm:
     """Run a handler on SIGTERM while inside; only the main thread may, others leave the signal alone."""
@@ -264,3 +283,39 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_text("".join(json.dumps(row) + "\n" for row in rows))
     temporary.replace(path)
+
+
+def _generator_states() -> dict[str, Tensor]:
+    """The state of torch's own generators on this rank: dropout draws from them."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def _set_generators(states: dict[str, Tensor]) -> None:
+    """Take back this rank's row; another number of ranks, or another device, was warned of.
+
+    Cloned, because torch crashes on a state that does not begin at the start of its memory.
+    """
+    rank = collectives.rank()
+    if rank < len(states["cpu"]):
+        torch.set_rng_state(states["cpu"][rank].clone())
+    if "cuda" in states and torch.cuda.is_available() and rank < len(states["cuda"]):
+        torch.cuda.set_rng_state(states["cuda"][rank].clone())
+
+
+def _suspects(rows: Tensor, inputs: Tensor | None) -> str:
+    """The rows whose inputs are not finite; failing that, all rows and the one with the largest input."""
+    if inputs is None or inputs.numel() == 0:
+        return f"rows {_shown(rows)}"
+    largest = inputs.detach().flatten(1).abs().amax(1)
+    bad = ~largest.isfinite()
+    if bool(bad.any()):
+        return f"non-finite inputs in rows {_shown(rows[bad])}"
+    worst = int(largest.argmax())
+    return f"rows {_shown(rows)} (largest input {float(largest[worst]):g} in row {int(rows[worst])})"
+
+
+def _shown(rows: Tensor) -> str:
+    return ", ".join(map(str, rows[:8].tolist())) + (", …" if len(rows) > 8 else "")

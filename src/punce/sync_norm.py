@@ -20,15 +20,18 @@ def synchronise_batch_norm(model: nn.Module) -> nn.Module:
     """Replace every BatchNorm of `model` by one over all ranks; with a single rank the model stays as it is."""
     if collectives.world_size() == 1:
         return model
-    if next(model.parameters()).is_cuda:
+    if any(parameter.is_cuda for parameter in model.parameters()):
         converted: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
         return converted
-    for name, child in model.named_children():
-        if isinstance(child, _BATCH_NORMS):
-            setattr(model, name, _AllReduceBatchNorm.like(child))
-        else:
-            synchronise_batch_norm(child)
-    return model
+    return _with_all_reduce(model)
+
+
+def _with_all_reduce(module: nn.Module) -> nn.Module:
+    if isinstance(module, _BATCH_NORMS):
+        return _AllReduceBatchNorm.like(module)
+    for name, child in module.named_children():
+        setattr(module, name, _with_all_reduce(child))
+    return module
 
 
 class _AllReduceBatchNorm(nn.modules.batchnorm._BatchNorm):
@@ -48,8 +51,8 @@ class _AllReduceBatchNorm(nn.modules.batchnorm._BatchNorm):
             raise ValueError(f"BatchNorm needs at least two dimensions, got {input.dim()}")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Global statistics in training, running ones in evaluation."""
-        if not self.training:
+        """Global statistics in training (and always, if no running ones are kept), running ones in evaluation."""
+        if not self.training and self.running_mean is not None:
             return super().forward(input)
         dims = [0, *range(2, input.dim())]
         count = collectives.global_sum(input.new_tensor(input.numel() / max(1, input.shape[1])))
@@ -57,6 +60,8 @@ class _AllReduceBatchNorm(nn.modules.batchnorm._BatchNorm):
         shape = [1, -1, *[1] * (input.dim() - 2)]
         centred = input - mean.view(shape)
         variance = collectives.global_sum(centred.square().sum(dims)) / count
+        if float(count) <= 1:
+            raise ValueError(f"BatchNorm in training needs more than one value per channel, got {tuple(input.shape)}")
         self._update_running(mean.detach(), variance.detach() * (count / (count - 1.0)))
         normalised = centred * torch.rsqrt(variance.view(shape) + self.eps)
         if self.affine:

@@ -1,0 +1,152 @@
+"""Start a training run, kill -9 it at a random moment, start it again, many times; then let it finish.
+
+    python -m tests.runs.killing --kills 20 --world 2 -- FOLDER --epochs 20      # the arguments of tests.runs.tiny
+
+Processes are forked from one that has imported torch, because importing takes longer than the whole run. What a kill
+can hit is the same. Prints JSON: the final sha256, the kills, and how many of them cut a checkpoint short.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import torch._dynamo  # noqa: F401  torch imports it with the first optimiser; the children need not
+from sklearn import datasets  # noqa: F401  likewise
+
+from punce import collectives
+from tests.runs import tiny
+
+MOST_STEPS = 5  # steps between two kills, so that the run cannot end before the last kill
+SURVIVORS_END_WITHIN = 30.0
+
+
+@dataclass
+class Rank:
+    pid: int
+    lines: TextIO
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def wait_for_steps(self, count: int) -> None:
+        while count > 0:
+            line = self.lines.readline()
+            assert line, "the run ended before it was killed"
+            count -= line.startswith("step")  # gloo talks on stdout as well
+
+
+def fork_ranks(line: list[str], world: int) -> list[Rank]:
+    port = free_port()
+    return [fork_rank(line, rank, world, port) for rank in range(world)]
+
+
+def fork_rank(line: list[str], rank: int, world: int, port: int) -> Rank:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        os.dup2(writing, sys.stdout.fileno())
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        leave(lambda: tiny.train(tiny.arguments(line)))
+    os.close(writing)
+    return Rank(pid, os.fdopen(reading))
+
+
+def leave(work: Callable[[], object]) -> None:
+    """Do the work and end this process there, with the exit code Python would have given it."""
+    code = 1
+    try:
+        collectives.init_from_environment(timeout=60)
+        work()
+        code = 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def kill_once(ranks: Sequence[Rank], rng: random.Random) -> None:
+    """Kill one rank within a random step (or before the first); the others must notice and end by themselves."""
+    victim = rng.choice(ranks)
+    steps = rng.randrange(MOST_STEPS)
+    victim.wait_for_steps(steps)
+    step_takes = 0.015 if len(ranks) == 1 else 0.1  # about; gloo between two busy cores is slow
+    time.sleep(rng.uniform(0.0, step_takes if steps else 0.2))
+    victim.kill()
+    assert victim.wait() == -signal.SIGKILL, "the run ended before it was killed"
+    for other in ranks:
+        if other is not victim:
+            assert wait_within(other, SURVIVORS_END_WITHIN) != 0
+    for rank in ranks:
+        rank.lines.close()
+
+
+def wait_within(rank: Rank, seconds: float) -> int:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pid, status = os.waitpid(rank.pid, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    rank.kill()
+    raise AssertionError(f"a rank still ran {seconds} s after its peer was killed")
+
+
+def finish(ranks: Sequence[Rank]) -> str:
+    """Let the ranks end and return the sha256 that the first one printed."""
+    output = [rank.lines.read() for rank in ranks]
+    codes = [rank.wait() for rank in ranks]
+    assert codes == [0] * len(ranks), codes
+    return str(json.loads(output[0].splitlines()[-1])["sha256"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--world", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("run", nargs="+", help="arguments of tests.runs.tiny")
+    options = parser.parse_args()
+    rng, cut_short, began = random.Random(options.seed), 0, time.monotonic()
+    for _ in range(options.kills):
+        ranks = fork_ranks([*options.run, "--announce"], options.world)
+        try:
+            kill_once(ranks, rng)
+        except AssertionError as failure:
+            for rank in ranks:
+                rank.kill()
+            raise AssertionError(f"{failure}; exit codes {[rank.wait() for rank in ranks]}") from failure
+        cut_short += any(Path(options.run[0]).glob("checkpoints/.tmp-*"))
+    digest = finish(fork_ranks(options.run, options.world))
+    seconds = round(time.monotonic() - began, 1)
+    result = {"sha256": digest, "kills": options.kills, "cut_short": cut_short, "seconds": seconds}
+    sys.stdout.write(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()
