@@ -275,3 +275,39 @@ class _OnSigterm:
     def __exit__(self, *_: object) -> None:
         if self._active:
             signal.signal(signal.SIGTERM, self._previous)
+
+
+def _generator_states() -> dict[str, Tensor]:
+    """The state of torch's own generators on this rank: dropout draws from them."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def _set_generators(states: dict[str, Tensor]) -> None:
+    """Take back this rank's row; another number of ranks, or another device, was warned of.
+
+    Cloned, because torch crashes on a state that does not begin at the start of its memory.
+    """
+    rank = collectives.rank()
+    if rank < len(states["cpu"]):
+        torch.set_rng_state(states["cpu"][rank].clone())
+    if "cuda" in states and torch.cuda.is_available() and rank < len(states["cuda"]):
+        torch.cuda.set_rng_state(states["cuda"][rank].clone())
+
+
+def _suspects(rows: Tensor, inputs: Tensor | None) -> str:
+    """The rows whose inputs are not finite; failing that, all rows and the one with the largest input."""
+    if inputs is None or inputs.numel() == 0:
+        return f"rows {_shown(rows)}"
+    largest = inputs.detach().flatten(1).abs().amax(1)
+    bad = ~largest.isfinite()
+    if bool(bad.any()):
+        return f"non-finite inputs in rows {_shown(rows[bad])}"
+    worst = int(largest.argmax())
+    return f"rows {_shown(rows)} (largest input {float(largest[worst]):g} in row {int(rows[worst])})"
+
+
+def _shown(rows: Tensor) -> str:
+    return ", ".join(map(str, rows[:8].tolist())) + (", …" if len(rows) > 8 else "")
