@@ -9,6 +9,9 @@ import typer
 
 from punce import __version__
 from punce.cli.data import data
+from punce.cli.fit import fit
+from punce.cli.predict import predict
+from punce.cli.report import report
 from punce.errors import PunceError
 
 app = typer.Typer(
@@ -21,7 +24,8 @@ app = typer.Typer(
 
 EXIT_BAD_INPUT = 2
 
-app.command()(data)
+for command in (fit, predict, report, data):
+    app.command()(command)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,287 @@
+"""PUClassifier: the stages in order behind scikit-learn's interface.
+
+fit: what kind of input is this → how many positives hide (prior) → learn scores on all rows but a held-out share →
+calibrate them on the held-out rows → choose a threshold → say how good it is, without negatives.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from punce.calibration import PUCalibrator
+from punce.errors import InputError
+from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels, require_positive_and_unlabelled
+from punce.losses import LOSSES
+from punce.metrics import PUMetrics, check_collapse, pu_metrics
+from punce.model_file import read_model, write_model
+from punce.priors import PriorEstimate, estimate_prior
+from punce.risks import RISKS
+from punce.routes import ROUTES, FitSettings, kind_of
+from punce.routes.kinds import KINDS
+from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
+from punce.thresholds import Rule, choose_threshold
+
+Floats = npt.NDArray[np.float64]
+_DISAGREE = 0.15
+_NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
+
+
+class ClassifierWarning(UserWarning):
+    """Something about a fit that a person should know."""
+
+
+class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier from a few labelled positives and a pile of unlabelled rows.
+
+    Args:
+        loss: contrastive loss of the pretraining, a name in ``punce.losses.LOSSES``, or None to train without one.
+        risk: PU risk of the head, a name in ``punce.risks.RISKS``.
+        transfer: "probe" freezes the encoder, "finetune" trains it on with the head.
+        encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
+            ensemble of docs/tables.md, which did better there than any single network.
+        prior: share of positives among the *unlabelled* rows, or "auto" to estimate it.
+        scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
+        threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
+        kind: "auto", or "table", "image", "embedding", "text".
+        epochs: of pretraining; None picks by the number of rows.
+        device: "auto", "cpu", "cuda", …
+        progress: whether to show progress.
+        random_state: seed of everything random.
+
+    Attributes:
+        prior_: the PriorEstimate used; second_prior_: the estimate on the learned scores (None if not estimated).
+        scores_: P(y=1 | x) of the training rows. threshold_: from which probability a row is called positive.
+        metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
+    """
+
+    def __init__(
+        self,
+        loss: str | None = "punce",
+        risk: str = "nnpu",
+        transfer: str = "probe",
+        encoder: Any = "auto",
+        prior: float | str = "auto",
+        scenario: Scenario = "single_set",
+        threshold: Rule = "accuracy",
+        kind: str = "auto",
+        epochs: int | None = None,
+        device: str = "auto",
+        progress: bool = False,
+        random_state: int | None = 0,
+    ) -> None:
+        self.loss = loss
+        self.risk = risk
+        self.transfer = transfer
+        self.encoder = encoder
+        self.prior = prior
+        self.scenario = scenario
+        self.threshold = threshold
+        self.kind = kind
+        self.epochs = epochs
+        self.device = device
+        self.progress = progress
+        self.random_state = random_state
+
+    # Learning --------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, *, folder: str | Path | None = None) -> Self:
+        """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
+
+        With a `folder` training is checkpointed there and goes on after a kill.
+        """
+        self._check_arguments()
+        labels = as_labels(y)
+        require_positive_and_unlabelled(labels, "y")
+        if len(X) != len(labels):
+            raise InputError(f"X has {len(X)} rows but y has {len(labels)} labels")
+        self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
+        self._remember_columns(X)
+        self.classes_ = np.array([0, 1])
+        self.prior_ = self._first_prior(X, labels)
+        self._route = ROUTES[self.kind_]()  # type: ignore[index]
+        fitted = self._route.fit(X, labels, self._settings(Path(folder) if folder else None))
+        self.history_ = fitted.history
+        self._calibrate(fitted.rows, fitted.scores, labels)
+        self.scores_ = self._calibrator.probability(self._route.score(X))
+        return self
+
+    def _check_arguments(self) -> None:
+        check_scenario(self.scenario)
+        if self.loss is not None and self.loss not in LOSSES:
+            raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {self.loss!r}")
+        if self.risk not in RISKS:
+            raise InputError(f"risk must be one of {sorted(RISKS)}, got {self.risk!r}")
+        if self.transfer not in ("probe", "finetune"):
+            raise InputError(f"transfer must be 'probe' or 'finetune', got {self.transfer!r}")
+        if self.kind != "auto" and self.kind not in KINDS:
+            raise InputError(f"kind must be 'auto' or one of {list(KINDS)}, got {self.kind!r}")
+        if isinstance(self.prior, str):
+            if self.prior != "auto":
+                raise InputError(f"prior must be a number in (0, 1) or 'auto', got {self.prior!r}")
+        else:
+            check_prior(self.prior, open_interval=True)
+
+    def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
+        if self.prior != "auto":
+            return _given_prior(float(self.prior), labels, self.scenario)
+        return estimate_prior(X, labels, random_state=self.random_state, scenario=self.scenario)
+
+    def _settings(self, folder: Path | None) -> FitSettings:
+        return FitSettings(
+            loss=self.loss,
+            risk=self.risk,
+            transfer=self.transfer,
+            encoder=self.encoder,
+            prior=float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR)),
+            scenario=self.scenario,
+            random_state=self.random_state or 0,
+            epochs=self.epochs,
+            device=self.device,
+            progress=self.progress,
+            folder=folder,
+        )
+
+    def _calibrate(self, rows: npt.NDArray[np.int64], scores: Floats, labels: Labels) -> None:
+        """Probabilities, threshold and quality, all from rows no stage had seen."""
+        held_out = labels[rows]
+        p, u = scores[held_out == POSITIVE], scores[held_out == UNLABELLED]
+        self.second_prior_ = self._second_prior(scores, held_out)
+        prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
+        self._calibrator = PUCalibrator.fit(p, u, prior)
+        p, u = self._calibrator.probability(p), self._calibrator.probability(u)
+        self.threshold_ = choose_threshold(self.threshold, p, u, prior)
+        self.held_out_ = {"positive": p, "unlabelled": u}
+        self.metrics_: PUMetrics = pu_metrics(
+            p,
+            u,
+            prior,
+            threshold=np.nextafter(self.threshold_, 0.0),  # predict says positive *at* the threshold
+            scenario=self.scenario,
+            labelled_share=float((labels == POSITIVE).mean()),
+            prior_interval=(self.prior_.low, self.prior_.high) if self.prior_.low < self.prior_.high else None,
+            random_state=self.random_state or 0,
+        )
+        collapse = check_collapse(p, u, self.threshold_)
+        if collapse.collapsed:
+            warnings.warn(
+                f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=3
+            )
+
+    def _second_prior(self, scores: Floats, labels: Labels) -> PriorEstimate | None:
+        """The prior again, on held-out learned scores; a disagreement with the first is worth knowing."""
+        if self.prior != "auto":
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            second = estimate_prior(None, labels, scores=scores, random_state=self.random_state, scenario=self.scenario)
+        if abs(second.value - self.prior_.value) > _DISAGREE:
+            warnings.warn(
+                f"the share of positives among the unlabelled rows is {self.prior_.value:.2f} by a first model and "
+                f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
+                ClassifierWarning,
+                stacklevel=4,
+            )
+        return second
+
+    # Using -------------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Raw scores g(x), higher for positives. Shape: (n,)."""
+        check_is_fitted(self, "classes_")
+        self._check_columns(X)
+        return self._route.score(X)
+
+    def predict_proba(self, X: Any, deploy_prior: float | None = None) -> Floats:
+        """P(y | x), columns negative and positive; `deploy_prior` for a population with that share of positives."""
+        positive = self._calibrator.probability(self.decision_function(X), deploy_prior)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """1 where P(y=1 | x) reaches ``threshold_``, else 0."""
+        return (self.predict_proba(X)[:, 1] >= self.threshold_).astype(np.int64)
+
+    def embed(self, X: Any) -> Floats:
+        """What the scores were made from. Shape: (n, D)."""
+        check_is_fitted(self, "classes_")
+        return self._route.embed(X)
+
+    def save(self, path: str | Path) -> None:
+        """Write the classifier as a folder of safetensors and JSON."""
+        check_is_fitted(self, "classes_")
+        tensors, route = self._route.state()
+        content = {
+            "parameters": {k: v for k, v in self.get_params(deep=False).items() if _is_plain(v)},
+            "kind": self.kind_,
+            "route": route,
+            "calibrator": self._calibrator.to_json(),
+            "threshold": self.threshold_,
+            "columns": None if self._columns is None else list(self._columns),
+            "prior": {"value": self.prior_.value, "low": self.prior_.low, "high": self.prior_.high},
+        }
+        write_model(Path(path), tensors, content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused."""
+        tensors, content = read_model(Path(path))
+        classifier = cls(**content["parameters"])
+        classifier.kind_, classifier.classes_ = content["kind"], np.array([0, 1])
+        classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
+        classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
+        classifier.threshold_ = float(content["threshold"])
+        classifier._columns = None if content["columns"] is None else tuple(content["columns"])
+        return classifier
+
+    def _remember_columns(self, X: Any) -> None:
+        self._columns: tuple[str, ...] | None = None
+        if isinstance(X, pd.DataFrame):
+            self._columns = tuple(map(str, X.columns))
+            if all(isinstance(name, str) for name in X.columns):
+                self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        shape = np.shape(X)
+        if len(shape) == 2:
+            self.n_features_in_ = int(shape[1])
+
+    def _check_columns(self, X: Any) -> None:
+        if self._columns is None:
+            return
+        if not isinstance(X, pd.DataFrame):
+            raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
+        if missing := [name for name in self._columns if name not in set(map(str, X.columns))]:
+            raise InputError(
+                f"columns the classifier learned from are missing: {missing[:5]}; it has {list(X.columns)[:8]}"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:
+    n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
+    return PriorEstimate(
+        value=value,
+        low=value,
+        high=value,
+        method="given",
+        diagnostics={},
+        population_prior=population_prior(value, n_p, n_u, scenario),
+        label_frequency=label_frequency(value, n_p, n_u),
+        warnings=(),
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)

@@ -1,0 +1,30 @@
+"""``punce predict``: score a new file with the model of a run, batch by batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="Run folder of punce fit, or a model folder.")],
+    data: Annotated[Path, typer.Argument(help="New rows, in the form the model learned from.")],
+    out: Annotated[Path | None, typer.Option(help="Result file, .parquet or .csv; by default beside DATA.")] = None,
+    deploy_prior: Annotated[
+        float | None, typer.Option(help="Share of positives among the new rows, if another than in training.")
+    ] = None,
+    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.")] = 20_000,
+) -> None:
+    """Score the rows of a new file."""
+    from rich.console import Console
+
+    from punce.predict_job import run_predict
+
+    target = out or data.with_name(f"{data.stem}.scores.parquet")
+    done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows)
+    Console().print(
+        f"{done.rows:,} rows scored, {done.called:,} called positive (probability ≥ {done.threshold:.3f}): {target}",
+        highlight=False,
+    )

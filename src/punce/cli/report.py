@@ -1,0 +1,46 @@
+"""``punce report``: build the page of a run again from its report.json, or one page that compares several runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from punce.report import Cell, ReportContent
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders of punce fit.")],
+    out: Annotated[Path | None, typer.Option(help="The page; by default RUN/report.html.")] = None,
+) -> None:
+    """Rebuild the page of a run, or compare several."""
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    from punce.errors import InputError
+    from punce.report import ReportContent, write_report
+
+    contents = {}
+    for run in runs:
+        if not (run / "report.json").exists():
+            raise InputError(f"{run} holds no report.json: it is not a finished run of punce fit")
+        contents[run.name] = ReportContent.read(run / "report.json")
+    content = next(iter(contents.values()))
+    if len(contents) > 1:
+        content = replace(content, comparison=comparison(contents))
+    target = out or runs[0] / "report.html"
+    write_report(content, target)
+    Console().print(f"the page: {target}", highlight=False)
+
+
+def comparison(contents: dict[str, ReportContent]) -> dict[str, dict[str, Cell]]:
+    """Run name to its numbers, for the table of several runs."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for name, content in contents.items():
+        estimates = content.quality.estimates if content.quality else {}
+        prior: Cell = content.prior.value if content.prior else None
+        rows[name] = {"prior": prior, **{key: interval.value for key, interval in estimates.items()}}
+    return rows

@@ -1,0 +1,102 @@
+"""A saved classifier: ``model.safetensors``, ``model.json`` and ``manifest.json`` with their sha256. Never pickle.
+
+The folder is written beside its place and renamed, so a reader sees all of it or none. A file that does not match the
+manifest, whether damaged or tampered with, is refused before anything in it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as dump_tensors
+from torch import Tensor
+
+from punce.errors import PunceError
+
+FORMAT = 1
+_TENSORS, _CONTENT, _MANIFEST = "model.safetensors", "model.json", "manifest.json"
+
+
+class ModelFileError(PunceError):
+    """The folder does not hold a model that can be trusted."""
+
+
+def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+    """Write the model folder whole; an existing one is replaced at the last moment."""
+    files = {
+        _TENSORS: dump_tensors({name: tensor.contiguous() for name, tensor in tensors.items()}),
+        _CONTENT: json.dumps({"format": FORMAT, **content}, allow_nan=False).encode(),
+    }
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    files[_MANIFEST] = json.dumps({"sha256": digests}, indent=1).encode()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir()
+        for name, data in files.items():
+            _write_synced(temporary / name, data)
+        _replace(temporary, folder)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        size = sum(map(len, files.values())) / 1e6
+        raise ModelFileError(
+            f"cannot write the model ({size:.1f} MB) to {folder}: {error.strerror or error}"
+        ) from error
+
+
+def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and content of a model folder, verified against its manifest."""
+    digests = _json(folder / _MANIFEST).get("sha256")
+    if not isinstance(digests, dict) or set(digests) != {_TENSORS, _CONTENT}:
+        raise ModelFileError(f"{folder / _MANIFEST} does not list {_TENSORS} and {_CONTENT}: not a punce model")
+    data = {name: _verified(folder / name, digest) for name, digest in digests.items()}
+    try:
+        content = json.loads(data[_CONTENT])
+        tensors = load_tensors(data[_TENSORS])
+    except (ValueError, SafetensorError) as error:
+        raise ModelFileError(f"{folder} cannot be read: {error}") from error
+    if content.get("format") != FORMAT:
+        raise ModelFileError(f"{folder} has model format {content.get('format')!r}; this punce reads format {FORMAT}")
+    return tensors, content
+
+
+def _replace(temporary: Path, folder: Path) -> None:
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    if folder.exists():
+        folder.rename(old)
+    temporary.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ModelFileError(f"{path.parent} holds no model: {path.name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{path} cannot be read: {error}") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _verified(path: Path, digest: Any) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ModelFileError(f"{path} does not match its manifest: it is damaged or was changed; copy the model again")
+    return data

@@ -1,0 +1,101 @@
+"""The job behind ``punce predict``: stream rows through a saved classifier in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from punce.classifier import PUClassifier
+from punce.data import UserData, stream
+from punce.errors import InputError
+from punce.files import replacing
+
+
+@dataclass(frozen=True)
+class PredictOutcome:
+    """How many rows were scored and called positive."""
+
+    rows: int
+    called: int
+    threshold: float
+
+
+def run_predict(
+    run: Path, data: Path, out: Path, *, deploy_prior: float | None = None, batch_rows: int = 20_000
+) -> PredictOutcome:
+    """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all."""
+    classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
+    source = stream(data, **_reading_options(run), kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
+    rows = called = 0
+    with replacing(out) as temporary:
+        writer = _writer(out, temporary)
+        try:
+            for batch in source.batches():
+                scored = _score(classifier, batch, rows, deploy_prior)
+                writer.write(scored)
+                rows, called = rows + len(scored), called + int(scored["called"].sum())
+        finally:
+            writer.close()
+    return PredictOutcome(rows, called, classifier.threshold_)
+
+
+def _reading_options(run: Path) -> dict[str, Any]:
+    """How the run read its rows: the same columns are the id and the text; labels are not needed."""
+    file = run / "config.json"
+    if not file.exists():
+        return {}
+    saved = json.loads(file.read_text()).get("data", {})
+    return {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+
+
+def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: float | None) -> pd.DataFrame:
+    probability = classifier.predict_proba(batch.load(), deploy_prior)[:, 1]
+    return pd.DataFrame(
+        {
+            "row": range(start, start + len(probability)),
+            "id": batch.ids.astype(str),
+            "probability": probability,
+            "called": probability >= classifier.threshold_,
+        }
+    )
+
+
+class _CsvWriter:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", newline="", encoding="utf-8")
+        self._header = True
+
+    def write(self, frame: pd.DataFrame) -> None:
+        frame.to_csv(self._file, index=False, header=self._header)
+        self._header = False
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _ParquetWriter:
+    _SCHEMA = pa.schema(
+        [("row", pa.int64()), ("id", pa.string()), ("probability", pa.float64()), ("called", pa.bool_())]
+    )
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, self._SCHEMA)
+
+    def write(self, frame: pd.DataFrame) -> None:
+        self._writer.write_table(pa.Table.from_pandas(frame, self._SCHEMA, preserve_index=False))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _writer(out: Path, temporary: Path) -> _CsvWriter | _ParquetWriter:
+    if out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"the result must be a .csv or .parquet file, got {out.name}")
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    return _CsvWriter(temporary) if out.suffix == ".csv" else _ParquetWriter(temporary)

@@ -1,0 +1,21 @@
+"""Routes: how one kind of input becomes scores. The classifier picks one by what it is given.
+
+Add a route: one file with a class that has what :class:`~punce.routes.route.Route` asks for, and one line here.
+"""
+
+from __future__ import annotations
+
+from punce.routes.kinds import Kind, kind_of
+from punce.routes.network import NetworkRoute
+from punce.routes.route import FitSettings, Route
+from punce.routes.table import TableRoute
+from punce.routes.text import TextRoute
+
+ROUTES: dict[Kind, type[Route]] = {
+    "table": TableRoute,
+    "image": NetworkRoute,
+    "embedding": NetworkRoute,
+    "text": TextRoute,
+}
+
+__all__ = ["ROUTES", "FitSettings", "Kind", "NetworkRoute", "Route", "TableRoute", "TextRoute", "kind_of"]

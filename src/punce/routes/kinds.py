@@ -1,0 +1,40 @@
+"""What kind of input is this? Decided once, in one place, and said when it cannot be."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from punce.errors import InputError
+
+Kind = Literal["table", "image", "embedding", "text"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def kind_of(X: Any) -> Kind:
+    """A frame is a table, four dimensions are images, strings are text; a matrix is a table.
+
+    A matrix of ready-made embeddings cannot be told from a table of numbers: name it with ``kind="embedding"``.
+    """
+    if isinstance(X, pd.DataFrame):
+        return "table"
+    if _is_text(X):
+        return "text"
+    shape = np.shape(X)
+    if len(shape) == 4:
+        return "image"
+    if len(shape) in (1, 2):
+        return "table"
+    raise InputError(
+        f"X of shape {shape} is neither a table (n, d), images (n, C, H, W) or (n, H, W, C), nor a list of texts"
+    )
+
+
+def _is_text(X: Any) -> bool:
+    if isinstance(X, pd.Series):
+        return bool(pd.api.types.is_string_dtype(X) and not pd.api.types.is_numeric_dtype(X))
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype == object and all(isinstance(x, str) for x in X[:50])))
+    return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X[:50])

@@ -1,0 +1,229 @@
+"""Images and embeddings: contrastive pretraining, then a linear layer on a PU risk (the paper's method)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from punce.encoders import ENCODERS, Encoder
+from punce.errors import InputError
+from punce.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.holdout import holdout_split
+from punce.labels import Labels
+from punce.losses import LOSSES, ContrastiveLoss, PuNCE
+from punce.pretrain import PretrainConfig, pretrain
+from punce.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.risks import build_risk
+from punce.routes.route import FitSettings, Fitted, Floats, State
+from punce.views import VIEWS, View
+
+_ROWS_SEEN = 900_000  # what an automatic number of epochs aims at: 15 epochs of MNIST
+_EPOCHS = (10, 100)
+_HELD_OUT = 0.2
+_SCARCE = 100  # labelled rows below which more of them are held out, so that recall means something
+_HELD_OUT_SCARCE = 0.3
+_HEAD_PARTS = ("weight", "bias", "mean", "scale")
+
+
+class NetworkRoute:
+    """Encoder, view and linear head for images (n, C, H, W) or (n, H, W, C), or embeddings (n, d)."""
+
+    def __init__(self) -> None:
+        self._encoder: Encoder | None = None
+        self._view: View | None = None
+        self._head: LinearHead | None = None
+        self._encoder_spec: dict[str, Any] = {}
+        self._view_spec: dict[str, Any] = {}
+        self._device = torch.device("cpu")
+
+    def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
+        """Pretrain and probe on all rows but a held-out share, which no stage sees."""
+        x = as_tensor(X)
+        torch.manual_seed(settings.random_state)
+        self._device = _device(settings.device)
+        self._choose(x, settings)
+        assert self._encoder is not None
+        assert self._view is not None
+        n_labelled = int((labels == 1).sum())
+        share = _HELD_OUT if n_labelled >= _SCARCE else _HELD_OUT_SCARCE
+        train, held_out = holdout_split(labels, share, settings.random_state)
+        history = self._pretrain(x[train], labels[train.numpy()], settings)
+        self._head = self._fit_head(x[train], labels[train.numpy()], settings)
+        scores = self.score(x[held_out])
+        return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
+
+    def _choose(self, x: Tensor, settings: FitSettings) -> None:
+        self._view_spec = view_for(x)
+        self._view = build_view(self._view_spec).fit(x)
+        self._view_spec["options"] = asdict(self._view)  # type: ignore[call-overload]
+        if isinstance(settings.encoder, Encoder):
+            self._encoder, self._encoder_spec = settings.encoder, {"name": "custom"}
+        else:
+            self._encoder_spec = encoder_for(x, settings.encoder)
+            self._encoder = build_encoder(self._encoder_spec)
+        self._encoder.to(self._device)
+
+    def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
+        if settings.loss is None:
+            return []
+        assert self._encoder is not None
+        assert self._view is not None
+        config = PretrainConfig(
+            epochs=settings.epochs or _automatic_epochs(len(x)),
+            batch_size=_batch_size(len(x)),
+            monitor_prior=settings.prior,
+            seed=settings.random_state,
+        )
+        folder = settings.folder / "pretrain" if settings.folder else None
+        loss = build_loss(settings.loss, settings.prior)
+        return pretrain(
+            self._encoder,
+            self._view,
+            x.to(self._device),
+            labels,
+            loss,
+            config,
+            folder=folder,
+            progress=settings.progress,
+        )
+
+    def _fit_head(self, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
+        """A linear head on frozen features, or encoder and head trained together."""
+        assert self._encoder is not None
+        assert self._view is not None
+        risk, seed = build_risk(settings.risk, settings.prior), settings.random_state
+        folder = settings.folder / "head" if settings.folder else None
+        x = x.to(self._device)
+        if settings.loss is not None and settings.transfer == "probe":
+            features = extract_features(self._encoder, self._view, x).cpu()
+            config = ProbeConfig(seed=seed, batch_size=_batch_size(len(x), 4096))
+            return probe(features, labels, risk, config, prior=settings.prior, folder=folder)
+        train = train_from_scratch if settings.loss is None else finetune
+        epochs = settings.epochs or _automatic_epochs(len(x))
+        joint = FinetuneConfig(epochs=epochs, batch_size=_batch_size(len(x)), seed=seed)
+        head = train(
+            self._encoder,
+            self._view,
+            x,
+            labels,
+            risk,
+            joint,
+            prior=settings.prior,
+            folder=folder,
+            progress=settings.progress,
+        )
+        return replace(head, **{name: getattr(head, name).cpu() for name in _HEAD_PARTS})
+
+    def score(self, X: Any) -> Floats:
+        """Scores of the linear head. Shape: (n,)."""
+        assert self._head is not None
+        scores: Floats = self._head(torch.from_numpy(self.embed(X)).float()).double().numpy()
+        return scores
+
+    def embed(self, X: Any) -> Floats:
+        """Features of the encoder. Shape: (n, D)."""
+        assert self._encoder is not None
+        assert self._view is not None
+        x = as_tensor(X).to(self._device)
+        return extract_features(self._encoder, self._view, x).cpu().double().numpy()
+
+    def state(self) -> State:
+        """Encoder and head as tensors, their making as JSON."""
+        if self._encoder_spec.get("name") == "custom":
+            raise InputError("a classifier with an encoder object of your own cannot be saved; name one of punce's")
+        assert self._encoder is not None
+        assert self._head is not None
+        tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in self._encoder.state_dict().items()}
+        tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in _HEAD_PARTS}
+        return tensors, {"encoder": self._encoder_spec, "view": self._view_spec}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> NetworkRoute:
+        """Inverse of :meth:`state`."""
+        route = cls()
+        route._encoder_spec, route._view_spec = content["encoder"], content["view"]
+        route._encoder, route._view = build_encoder(content["encoder"]), build_view(content["view"])
+        own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
+        route._encoder.load_state_dict(own)
+        route._encoder.eval()
+        route._head = LinearHead(*(tensors[f"head.{name}"] for name in _HEAD_PARTS))  # type: ignore[arg-type]
+        return route
+
+
+def _automatic_epochs(n_rows: int) -> int:
+    low, high = _EPOCHS
+    return max(low, min(high, round(_ROWS_SEEN / n_rows)))
+
+
+def _batch_size(n_rows: int, most: int = 1024) -> int:
+    """At least eight steps an epoch, and batches small enough for the rows there are."""
+    return min(most, max(64, n_rows // 8))
+
+
+def as_tensor(X: Any) -> Tensor:
+    """Rows as a tensor: images as (n, C, H, W), embeddings as float32 (n, d)."""
+    x = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X))
+    if x.dim() == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
+        x = x.permute(0, 3, 1, 2).contiguous()
+    if x.dim() not in (2, 4):
+        raise InputError(f"expected images (n, C, H, W), (n, H, W, C) or embeddings (n, d), got shape {tuple(x.shape)}")
+    if x.dim() == 4:
+        return x
+    x = x.float()
+    if not bool(x.isfinite().all()):
+        row = int((~x.isfinite().all(1)).nonzero()[0])
+        raise InputError(f"row {row} of the embeddings holds a NaN or infinite value; drop or fill it")
+    return x
+
+
+def build_loss(name: str, prior: float) -> ContrastiveLoss:
+    """The loss of that name; only puNCE takes the prior."""
+    if name not in LOSSES:
+        raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {name!r}")
+    return PuNCE(prior) if name == "punce" else LOSSES[name]()
+
+
+def view_for(x: Tensor) -> dict[str, Any]:
+    """Colour images are recoloured and flipped, grey ones (digits, scans) are not; embeddings get noise."""
+    if x.dim() == 2:
+        return {"name": "embedding", "options": {}}
+    return {"name": "cifar" if x.shape[1] == 3 else "digit", "options": {}}
+
+
+def build_view(spec: dict[str, Any]) -> View:
+    """The view of a specification."""
+    return VIEWS[spec["name"]](**spec["options"])
+
+
+def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
+    """What builds the encoder for these inputs. "auto": an MLP, or for colour images a small AllConv."""
+    if name == "auto":
+        name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
+    if name not in ENCODERS:
+        raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
+    if name in ("mlp", "identity"):
+        options: dict[str, Any] = {"in_features": int(x[0].numel())}
+        return {"name": name, "options": options | ({"width": 0.2} if name == "mlp" else {})}
+    if x.dim() != 4:
+        raise InputError(f"encoder {name!r} reads images, but X has shape {tuple(x.shape)}; use 'mlp' or 'auto'")
+    options = {"in_channels": int(x.shape[1]), "width": 0.25}
+    if name == "allconv":
+        if x.shape[2] != x.shape[3]:
+            raise InputError(f"AllConv reads square images, got {tuple(x.shape[2:])}; use encoder='resnet18'")
+        options["image_size"] = int(x.shape[2])
+    return {"name": name, "options": options}
+
+
+def build_encoder(spec: dict[str, Any]) -> Encoder:
+    """The encoder of a specification."""
+    return ENCODERS[spec["name"]](**spec["options"])
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)

@@ -1,0 +1,75 @@
+"""Tables: columns encoded once, then the ensemble that does best on tables (docs/tables.md says why)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from punce.data import TableEncoder
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.routes.route import FitSettings, Fitted, Floats, State
+from punce.tabular import TabularPU
+
+
+class TableRoute:
+    """A table encoder and :class:`~punce.tabular.TabularPU`, for DataFrames or matrices (n, d)."""
+
+    def __init__(self) -> None:
+        self._encoder: TableEncoder | None = None
+        self._model: TabularPU | None = None
+
+    def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
+        """Cross-fitted: every row's held-out score comes from members that did not see it."""
+        frame = as_frame(X)
+        self._encoder = TableEncoder.fit(frame)
+        table = self._encoder.transform(frame)
+        self._model = TabularPU(
+            prior=settings.prior, scenario=settings.scenario, random_state=settings.random_state, loss=settings.loss
+        )
+        self._model.fit(table.values, table.categorical, labels)
+        scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
+        return Fitted(np.arange(len(labels)), scores, [])
+
+    def score(self, X: Any) -> Floats:
+        """Scores of the ensemble. Shape: (n,)."""
+        assert self._model is not None
+        return np.asarray(self._model.score(self._values(X)), dtype=np.float64)
+
+    def embed(self, X: Any) -> Floats:
+        """The encoded columns, missing values at the column's centre. Shape: (n, d)."""
+        centred: Floats = np.nan_to_num(self._values(X).astype(np.float64))
+        return centred
+
+    def _values(self, X: Any) -> Any:
+        assert self._encoder is not None
+        return self._encoder.transform(as_frame(X)).values
+
+    def state(self) -> State:
+        """The model's arrays, and the encoder as JSON."""
+        assert self._encoder is not None
+        assert self._model is not None
+        tensors, content = self._model.state()
+        return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": content}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TableRoute:
+        """Inverse of :meth:`state`."""
+        route = cls()
+        route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
+        route._model = TabularPU.from_state(tensors, content["model"])
+        return route
+
+
+def as_frame(X: Any) -> pd.DataFrame:
+    """A table as a frame; the columns of a matrix are called x0, x1, …"""
+    if isinstance(X, pd.DataFrame):
+        return X
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise InputError(f"a table has rows and columns, got shape {values.shape}; reshape one column with (-1, 1)")
+    return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
