@@ -1,1 +1,111 @@
-"""priors."""
+"""Class-prior estimators: how many positives hide among the unlabelled rows.
+
+Add an estimator: one file with a frozen dataclass that has ``reads``, ``monotone_invariant`` and ``estimate``, and
+one line in :data:`PRIORS`. The contract suite in ``tests/priors`` finds it there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+from punce.errors import InputError
+from punce.priors.bbe import BBE
+from punce.priors.dedpul import DEDPUL
+from punce.priors.elkan_noto import ElkanNoto
+from punce.priors.estimate import PriorEstimator, run_all, run_one
+from punce.priors.inputs import read_sample
+from punce.priors.kernel_mean import KM1, KM2
+from punce.priors.pen_l1 import PenL1
+from punce.priors.result import Finding, PriorEstimate, PriorTable, PriorWarning
+from punce.priors.sample import Sample
+from punce.priors.tedn import TEDn
+from punce.priors.tice import TIcE
+from punce.scenario import Scenario, check_scenario
+
+PRIORS: dict[str, type[PriorEstimator]] = {
+    "bbe": BBE,
+    "tedn": TEDn,
+    "dedpul": DEDPUL,
+    "km1": KM1,
+    "km2": KM2,
+    "pen_l1": PenL1,
+    "tice": TIcE,
+    "elkan_noto": ElkanNoto,
+}
+
+
+@overload
+def estimate_prior(
+    X: Any,
+    labels: Any,
+    method: Literal["all"],
+    scores: Any = None,
+    random_state: int | None = 0,
+    scenario: Scenario = "single_set",
+    classifier: Any = None,
+) -> PriorTable: ...
+@overload
+def estimate_prior(
+    X: Any,
+    labels: Any,
+    method: str = "bbe",
+    scores: Any = None,
+    random_state: int | None = 0,
+    scenario: Scenario = "single_set",
+    classifier: Any = None,
+    **options: Any,
+) -> PriorEstimate: ...
+def estimate_prior(
+    X: Any,
+    labels: Any,
+    method: str = "bbe",
+    scores: Any = None,
+    random_state: int | None = 0,
+    scenario: Scenario = "single_set",
+    classifier: Any = None,
+    **options: Any,
+) -> PriorEstimate | PriorTable:
+    """How large a share of the unlabelled rows is positive, with a 90 % interval.
+
+    `X` holds n rows (array, DataFrame with categories and missing values, sparse matrix, list of texts, images), or
+    None when `scores` stand alone. `labels`: 1 labelled positive, 0 unlabelled; rows labelled -1 are set aside.
+    `scores` (n,) rank rows, larger is more positive, and must come from a model that did **not** see the row;
+    without them an out-of-fold P-vs-U model is fitted, `classifier` or a well-regularised gradient boosting.
+    `method` is a name in :data:`PRIORS`, or ``"all"`` for every one in a table; `options` go to the method's class.
+
+    `scenario` changes only the population prior: the share among the unlabelled rows is estimated the same way.
+    Same `random_state`, same result. Warnings are issued as :class:`PriorWarning` and kept in ``.warnings``.
+    """
+    check_scenario(scenario)
+    sample, aside = read_sample(X, labels, scores, classifier, random_state)
+    if method == "all":
+        if options:
+            raise InputError(f"options {sorted(options)} belong to one method; name it instead of method='all'")
+        return run_all(PRIORS, sample, scenario, aside)
+    if method not in PRIORS:
+        raise InputError(f"no prior estimator is called {method!r}; there are {', '.join(PRIORS)} and 'all'")
+    try:
+        estimator = PRIORS[method](**options)
+    except TypeError as error:
+        raise InputError(f"{method}: {error}") from None
+    return run_one(estimator, method, sample, scenario, aside)
+
+
+__all__ = [
+    "BBE",
+    "DEDPUL",
+    "KM1",
+    "KM2",
+    "PRIORS",
+    "ElkanNoto",
+    "Finding",
+    "PenL1",
+    "PriorEstimate",
+    "PriorEstimator",
+    "PriorTable",
+    "PriorWarning",
+    "Sample",
+    "TEDn",
+    "TIcE",
+    "estimate_prior",
+]

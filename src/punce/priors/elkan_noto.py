@@ -1,0 +1,78 @@
+"""Elkan & Noto (2008): the label frequency as the mean probability of being labelled among the positives.
+
+If labels are a random sample of the positives, g(x) = P(labelled | x) equals c·P(y=1 | x); where the classes do not
+overlap, g is c on every positive, so c = E[g | labelled] (their estimator e1) and π = (n_P/n_U)(1 − c)/c. Overlap
+makes g smaller on positives, c too small and the prior too large: read the value as an upper bound there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.isotonic import IsotonicRegression
+
+from punce.priors.features import Float
+from punce.priors.result import Bound, Finding
+from punce.priors.sample import Sample
+from punce.priors.score_counts import ScoreCounts, count
+from punce.scenario import prior_from_label_frequency
+
+
+@dataclass(frozen=True)
+class ElkanNoto:
+    """Isotonic regression calibrates the scores on one half of the rows; the positives of the other half are averaged.
+
+    Calibration makes the answer independent of the score's scale: any increasing map gives the same result. The
+    interval is the 5th to 95th percentile of `bootstrap` resamples.
+    """
+
+    reads: ClassVar[Literal["scores", "features"]] = "scores"
+    monotone_invariant: ClassVar[bool] = True
+
+    splits: int = 10
+    bootstrap: int = 100
+
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+        """The share of positives among the unlabelled rows of `sample`."""
+        counts = count(sample.scores)
+        c = float(np.mean([_held_out_frequency(counts.p, counts.u, rng) for _ in range(self.splits)]))
+        value, bound = _prior(c, counts)
+        low, high = np.quantile([_prior(c_b, counts)[0] for c_b in self._resampled(counts, rng)], [0.05, 0.95])
+        diagnostics = {"mean_probability_on_positives": c}
+        return Finding(value, min(float(low), value), max(float(high), value), diagnostics, bound, sample.scores.notes)
+
+    def _resampled(self, counts: ScoreCounts, rng: np.random.Generator) -> list[float]:
+        p = rng.multinomial(counts.n_p, counts.p / counts.n_p, self.bootstrap)
+        u = rng.multinomial(counts.n_u, counts.u / counts.n_u, self.bootstrap)
+        return [_held_out_frequency(p_b, u_b, rng) for p_b, u_b in zip(p, u, strict=True)]
+
+
+def _held_out_frequency(p: npt.NDArray[np.integer], u: npt.NDArray[np.integer], rng: np.random.Generator) -> float:
+    """E[g | labelled] by halves: calibrate on one, average over the labelled rows of the other, and swap."""
+    p = np.append(p, 0)  # the cell below every labelled row
+    first_p, first_u = rng.binomial(p, 0.5), rng.binomial(u, 0.5)
+    halves = ((first_p, first_u), (p - first_p, u - first_u))
+    total = 0.0
+    for (fit_p, fit_u), (use_p, _) in (halves, halves[::-1]):
+        total += float(_calibrated(fit_p, fit_u) @ use_p)
+    return total / float(p.sum())
+
+
+def _calibrated(p: npt.NDArray[np.integer], u: npt.NDArray[np.integer]) -> Float:
+    """P(labelled | cell), falling from the top cell down; empty cells are interpolated."""
+    weight = p + u
+    seen = weight > 0
+    cells = np.arange(len(p), dtype=np.float64)
+    model = IsotonicRegression(increasing=False, y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    model.fit(cells[seen], p[seen] / weight[seen], sample_weight=weight[seen])
+    return np.asarray(model.predict(cells), dtype=np.float64)
+
+
+def _prior(c: float, counts: ScoreCounts) -> tuple[float, Bound | None]:
+    lowest = counts.n_p / (counts.n_p + counts.n_u)
+    if c <= lowest:
+        return 1.0, "upper"
+    return prior_from_label_frequency(min(c, 1.0), counts.n_p, counts.n_u), "lower" if c >= 1.0 else None

@@ -1,0 +1,103 @@
+"""Run one estimator or all on a sample, convert to the caller's scenario, warn."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+
+from punce.errors import InputError
+from punce.priors.cautions import DISAGREEMENT, about_agreement, about_finding, about_sample, about_scores
+from punce.priors.result import Finding, PriorEstimate, PriorTable, PriorWarning
+from punce.priors.sample import Sample
+from punce.scenario import Scenario, label_frequency, population_prior
+
+logger = logging.getLogger(__name__)
+
+
+class PriorEstimator(Protocol):
+    """What the catalogue holds: settings in the constructor, one method."""
+
+    reads: ClassVar[Literal["scores", "features"]]
+    monotone_invariant: ClassVar[bool]
+
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+        """The share of positives among the unlabelled rows of `sample`."""
+        ...
+
+
+def run_one(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
+    """One estimator's answer, with its warnings issued."""
+    estimate = _run(estimator, method, sample, scenario, aside)
+    shared = about_sample(sample)
+    # Feature methods need no scores: fitting a model only to warn would cost more than the estimate.
+    if estimator.reads == "scores" or sample.given_scores is not None:
+        shared += about_scores(sample)
+    estimate = replace(estimate, warnings=(*shared, *estimate.warnings))
+    _issue(estimate.warnings)
+    return estimate
+
+
+def run_all(
+    catalogue: Mapping[str, type[PriorEstimator]], sample: Sample, scenario: Scenario, aside: int
+) -> PriorTable:
+    """Every estimator's answer on the same rows and scores; one that cannot run is listed with its reason."""
+    estimates, failures = [], {}
+    for name, kind in catalogue.items():
+        try:
+            estimates.append(_run(kind(), name, sample, scenario, aside))
+        except InputError as error:
+            failures[name] = str(error)
+    if not estimates:
+        raise InputError(f"no estimator could be run: {failures}")
+    free = [e for e in estimates if e.diagnostics["bound"] is None] or estimates
+    values = [e.value for e in free]
+    spread = max(values) - min(values)
+    shared = (*about_sample(sample), *about_scores(sample), *about_agreement(free, spread))
+    table = PriorTable(tuple(estimates), failures, spread, float(np.median(values)), spread <= DISAGREEMENT, shared)
+    _issue((*shared, *(text for e in estimates for text in e.warnings)))
+    return table
+
+
+def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
+    start = time.perf_counter()
+    finding = estimator.estimate(sample, _generator(sample.seed, method))
+    seconds = time.perf_counter() - start
+    notes = finding.notes + ((f"{aside} rows labelled negative were set aside",) if aside else ())
+    for note in notes:
+        logger.info("%s: %s", method, note)
+    value, low, high = (float(np.clip(x, 0.0, 1.0)) for x in (finding.value, finding.low, finding.high))
+    return PriorEstimate(
+        value=value,
+        low=min(low, value),
+        high=max(high, value),
+        method=method,
+        diagnostics={
+            **finding.diagnostics,
+            "bound": finding.bound,
+            "notes": list(notes),
+            "seconds": seconds,
+            "n_labelled": sample.n_p,
+            "n_unlabelled": sample.n_u,
+        },
+        population_prior=population_prior(value, sample.n_p, sample.n_u, scenario),
+        label_frequency=label_frequency(value, sample.n_p, sample.n_u),
+        warnings=tuple(about_finding(method, finding)),
+    )
+
+
+def _generator(seed: int, method: str) -> np.random.Generator:
+    """Its own stream for every method, so that a method's answer does not depend on which others ran."""
+    return np.random.default_rng([seed, zlib.crc32(method.encode())])
+
+
+def _issue(texts: tuple[str, ...]) -> None:
+    for text in texts:
+        # Frames: _issue, run_one or run_all, estimate_prior, the caller.
+        warnings.warn(text, PriorWarning, stacklevel=4)

@@ -1,0 +1,216 @@
+"""KM1 and KM2 (Ramaswamy, Scott & Tewari, 2016, "Mixture Proportion Estimation via Kernel Embedding of
+Distributions").
+
+With kernel mean embeddings μ_U, μ_P, the point λμ_U + (1−λ)μ_P is the embedding of a distribution, hence inside the
+hull of the sample's embeddings, up to λ* = 1/(1−π), and leaves it beyond. d(λ), its distance to the hull (their
+C_S-distance), is convex; π is read off where its slope passes a threshold: KM1's is 1/√min(n_P, n_U), KM2's is
+0.8·(slope at the start) + 0.2·‖μ_U − μ_P‖.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from punce.errors import InputError
+from punce.priors.features import Float, Float32
+from punce.priors.result import Bound, Finding
+from punce.priors.sample import Sample
+
+_CEILING = 0.98
+"""Largest share searched (λ = 50). The usual λ <= 8 cannot answer more than 0.875."""
+_HALVINGS = 8
+_WIDTHS = np.logspace(-1, 1, 5)
+_START = 1.05
+_ITERATIONS = 200
+_RESAMPLED_ROWS = 300
+
+
+class Embedded(NamedTuple):
+    """Rows in a finite piece of the kernel's feature space. Shape: points (n, r), mean_p (r,), mean_u (r,)."""
+
+    points: Float
+    mean_p: Float
+    mean_u: Float
+    n_p: int
+
+    def target(self, lam: float) -> Float:
+        """λμ_U + (1−λ)μ_P."""
+        return lam * self.mean_u + (1.0 - lam) * self.mean_p
+
+
+@dataclass(frozen=True)
+class _KernelMean:
+    """Common part of KM1 and KM2.
+
+    At most `most_rows` rows a side (announced), features standardised and projected to 50 components. The Gaussian
+    kernel's width is the one that maximises ‖μ_U − μ_P‖, as in the paper; the kernel is represented by `rank`
+    Nyström features, so that a projection onto the hull costs O(n·rank) a step. The slope of d is exact (the
+    envelope theorem), no difference quotient.
+
+    The interval rescales the spread over `resamples` random subsets; it knows nothing of the method's bias, which
+    dominates when features are many or noisy.
+    """
+
+    reads: ClassVar[Literal["scores", "features"]] = "features"
+    monotone_invariant: ClassVar[bool] = False
+
+    most_rows: int = 2000
+    rank: int = 200
+    resamples: int = 8
+
+    def __post_init__(self) -> None:
+        if self.most_rows < 2 or self.rank < 1 or self.resamples < 2:
+            raise InputError(
+                "kernel mean estimators need most_rows >= 2, rank >= 1 and resamples >= 2, got "
+                f"{self.most_rows}, {self.rank}, {self.resamples}"
+            )
+
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+        """The share of positives among the unlabelled rows of `sample`."""
+        p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
+        points = sample.rows.for_kernels(np.concatenate([p_rows, u_rows]))
+        p, u = points[: len(p_rows)], points[len(p_rows) :]
+        width = _best_width(p, u, rng)
+        value, diagnostics = self._share(p, u, width, rng)
+        half = self._half_width(p, u, width, rng)
+        return Finding(
+            value,
+            max(0.0, value - half),
+            min(1.0, value + half),
+            {**diagnostics, "kernel_width": width},
+            _on_bound(value),
+            (*sample.rows.notes, *notes),
+        )
+
+    def threshold(self, embedded: Embedded, start_slope: float) -> float:
+        """The slope at which d(λ) is said to have left the hull."""
+        raise NotImplementedError
+
+    def _share(self, p: Float, u: Float, width: float, rng: np.random.Generator) -> tuple[float, dict[str, float]]:
+        embedded = _embed(p, u, width, self.rank, rng)
+        slope = _slopes(embedded)
+        start = slope(_START)[1] / (_START - 1.0)
+        threshold = self.threshold(embedded, start)
+        low, high = 0.0, _CEILING
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            if slope(1.0 / (1.0 - middle))[0] > threshold:
+                high = middle
+            else:
+                low = middle
+        return 0.5 * (low + high), {"threshold": threshold, "start_slope": start}
+
+    def _half_width(self, p: Float, u: Float, width: float, rng: np.random.Generator) -> float:
+        m_p, m_u = (min(_RESAMPLED_ROWS, max(2, len(side) // 2)) for side in (p, u))
+        values = [
+            self._share(rng.permutation(p)[:m_p], rng.permutation(u)[:m_u], width, rng)[0]
+            for _ in range(self.resamples)
+        ]
+        # Subsets without replacement vary by √(1/m − 1/n); the full sample by √(1/n).
+        shrink = math.sqrt(m_p / max(1, len(p) - m_p))
+        return 1.645 * float(np.std(values, ddof=1)) * min(1.0, shrink)
+
+
+@dataclass(frozen=True)
+class KM1(_KernelMean):
+    """Slope threshold 1/√min(n_P, n_U)."""
+
+    def threshold(self, embedded: Embedded, start_slope: float) -> float:
+        """1/√min(n_P, n_U), or KM2's where the slope could hardly reach that."""
+        distance = float(np.linalg.norm(embedded.mean_u - embedded.mean_p))
+        plain = 1.0 / math.sqrt(min(embedded.n_p, len(embedded.points) - embedded.n_p))
+        return plain if plain <= 0.9 * distance else 0.8 * start_slope + 0.2 * distance
+
+
+@dataclass(frozen=True)
+class KM2(_KernelMean):
+    """Slope threshold 0.8·(slope at the start) + 0.2·‖μ_U − μ_P‖."""
+
+    def threshold(self, embedded: Embedded, start_slope: float) -> float:
+        """0.8·(slope at the start) + 0.2·‖μ_U − μ_P‖."""
+        return 0.8 * start_slope + 0.2 * float(np.linalg.norm(embedded.mean_u - embedded.mean_p))
+
+
+def _best_width(p: Float, u: Float, rng: np.random.Generator) -> float:
+    """The multiple of the median distance that maximises ‖μ_U − μ_P‖, judged on at most 500 rows a side."""
+    p, u = rng.permutation(p)[:500], rng.permutation(u)[:500]
+    both = np.concatenate([p, u])
+    squared = cdist(both, both, "sqeuclidean")
+    signs = np.concatenate([np.full(len(p), -1.0 / len(p)), np.full(len(u), 1.0 / len(u))])
+    median = math.sqrt(float(np.median(squared))) or 1.0
+    distances = [float(signs @ np.exp(-squared / (2.0 * (w * median) ** 2)) @ signs) for w in _WIDTHS]
+    return float(_WIDTHS[int(np.argmax(distances))]) * median
+
+
+def _embed(p: Float, u: Float, width: float, rank: int, rng: np.random.Generator) -> Embedded:
+    """Nyström features on random landmarks, half from each side."""
+    from_p = min(len(p), max(rank // 2, rank - len(u)))
+    landmarks = np.concatenate([rng.permutation(p)[:from_p], rng.permutation(u)[: rank - from_p]])
+    kernel = _gaussian(landmarks, landmarks, width)
+    values, vectors = np.linalg.eigh(kernel)
+    kept = values > 1e-8 * values[-1]
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    points = _gaussian(np.concatenate([p, u]), landmarks, width) @ basis
+    return Embedded(points, points[: len(p)].mean(axis=0), points[len(p) :].mean(axis=0), len(p))
+
+
+def _gaussian(a: Float, b: Float, width: float) -> Float:
+    return np.asarray(np.exp(-cdist(a, b, "sqeuclidean") / (2.0 * width * width)), dtype=np.float64)
+
+
+def _slopes(embedded: Embedded) -> Callable[[float], tuple[float, float]]:
+    """A function λ -> (d'(λ), d(λ)); each call starts from the weights of the last."""
+    direction = embedded.mean_u - embedded.mean_p
+    points = embedded.points.astype(np.float32)
+    step = 1.0 / float(np.linalg.norm(points.T @ points, 2))
+    weights = _uniform_on_unlabelled(embedded)
+
+    def slope(lam: float) -> tuple[float, float]:
+        nonlocal weights
+        weights = _project(points, embedded.target(lam).astype(np.float32), weights, step)
+        residual = embedded.target(lam) - weights.astype(np.float64) @ embedded.points
+        distance = float(np.linalg.norm(residual))
+        return (float(residual @ direction) / distance if distance > 1e-12 else 0.0), distance
+
+    return slope
+
+
+def _uniform_on_unlabelled(embedded: Embedded) -> Float32:
+    """The weights of μ_U itself, the exact answer at λ = 1."""
+    weights = np.zeros(len(embedded.points), dtype=np.float32)
+    weights[embedded.n_p :] = 1.0 / (len(weights) - embedded.n_p)
+    return weights
+
+
+def _project(points: Float32, target: Float32, weights: Float32, step: float) -> Float32:
+    """Nearest point of the hull to `target` by accelerated projected gradient with restarts; returns its weights."""
+    ahead, momentum = weights, 1.0
+    for _ in range(_ITERATIONS):
+        gradient = points @ (ahead @ points - target)
+        updated = _on_simplex(np.asarray(ahead - np.float32(step) * gradient, dtype=np.float32))
+        if float((ahead - updated) @ (updated - weights)) > 0:
+            momentum = 1.0
+        following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
+        ahead = updated + np.float32((momentum - 1.0) / following) * (updated - weights)
+        weights, momentum = updated, following
+    return weights
+
+
+def _on_simplex(v: Float32) -> Float32:
+    """Euclidean projection onto {w >= 0, Σw = 1}."""
+    ordered = np.sort(v)[::-1]
+    excess = np.cumsum(ordered, dtype=np.float64) - 1.0
+    ranks = np.arange(1, len(v) + 1)
+    last = int(np.flatnonzero(ordered - excess / ranks > 0)[-1])
+    return np.asarray(np.maximum(v - np.float32(excess[last] / (last + 1)), 0), dtype=np.float32)
+
+
+def _on_bound(value: float) -> Bound | None:
+    tolerance = _CEILING / 2**_HALVINGS
+    return "upper" if value >= _CEILING - tolerance else "lower" if value <= tolerance else None

@@ -1,0 +1,142 @@
+"""What an estimator found, what the caller gets, and the warning class.
+
+`value`, `low` and `high` always speak of the share of positives among the **unlabelled** rows; the population prior
+and the label frequency that follow from it are carried beside it, so that nobody converts by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from punce.errors import InputError
+
+Bound = Literal["lower", "upper"]
+
+
+class PriorWarning(UserWarning):
+    """An estimate of the share of positives that should not be used without a second look."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one estimator concludes from a :class:`~punce.priors.sample.Sample`.
+
+    `bound` says that the value sits on an end of the range the method can search, so that the data alone did not
+    choose it. `notes` announce what the method did to the data (subsampling, projection).
+    """
+
+    value: float
+    low: float
+    high: float
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    bound: Bound | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PriorEstimate:
+    """The share of positives among the unlabelled rows, with an interval.
+
+    `diagnostics` depends on the method; ``diagnostics["notes"]`` tells of subsampling, and DEDPUL adds
+    ``diagnostics["posteriors"]``, P(y=1|x) for the unlabelled rows in row order.
+    """
+
+    value: float
+    low: float
+    high: float
+    method: str
+    diagnostics: Mapping[str, Any] = field(repr=False, compare=False)
+    population_prior: float
+    """P(y=1) in the scenario the caller named."""
+    label_frequency: float
+    """c = P(labelled | y=1) in the rows at hand."""
+    warnings: tuple[str, ...] = field(default=(), repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and text for JSON; arrays become their length, mean and quantiles."""
+        return {
+            "method": self.method,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "population_prior": self.population_prior,
+            "label_frequency": self.label_frequency,
+            "warnings": list(self.warnings),
+            "diagnostics": {name: _plain(value) for name, value in self.diagnostics.items()},
+        }
+
+
+@dataclass(frozen=True)
+class PriorTable:
+    """Every estimator's answer on the same rows, and whether they agree.
+
+    Iterates over the estimates that came about; ``table["bbe"]`` picks one by name. `failures` holds the reason of
+    each estimator that could not be run. `spread` is the largest minus the smallest value among the estimators
+    without a bound warning, `median` their median.
+    """
+
+    estimates: tuple[PriorEstimate, ...]
+    failures: Mapping[str, str]
+    spread: float
+    median: float
+    agree: bool
+    warnings: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[PriorEstimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __getitem__(self, method: str) -> PriorEstimate:
+        for estimate in self.estimates:
+            if estimate.method == method:
+                return estimate
+        if method in self.failures:
+            raise InputError(f"{method} has no estimate: {self.failures[method]}")
+        raise InputError(f"no estimate is called {method!r}; there are {[e.method for e in self.estimates]}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per estimator, in the catalogue's order."""
+        columns = ["value", "low", "high", "population_prior", "label_frequency", "seconds", "warnings"]
+        rows = [
+            (e.value, e.low, e.high, e.population_prior, e.label_frequency, e.diagnostics["seconds"], w)
+            for e, w in ((e, "; ".join(e.warnings)) for e in self.estimates)
+        ]
+        index = pd.Index([e.method for e in self.estimates], name="method")
+        return pd.DataFrame(rows, columns=columns, index=index)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and text for JSON."""
+        return {
+            "estimates": [estimate.as_dict() for estimate in self.estimates],
+            "failures": dict(self.failures),
+            "spread": self.spread,
+            "median": self.median,
+            "agree": self.agree,
+            "warnings": list(self.warnings),
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _summary(value) if value.size > 20 else value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _summary(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    if not np.issubdtype(values.dtype, np.number):
+        return {"length": int(values.size)}
+    quantiles = np.quantile(values, [0.0, 0.25, 0.5, 0.75, 1.0])
+    return {"length": int(values.size), "mean": float(values.mean()), "quantiles": quantiles.tolist()}

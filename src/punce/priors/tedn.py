@@ -1,0 +1,94 @@
+"""TED^n (Garg et al., 2021): alternate BBE with CVIR, conditional value-ignoring risk (their Algorithms 2 and 3).
+
+A P-vs-U model is spoilt by the positives among the unlabelled rows it is told to push down. CVIR drops the π·n_U
+unlabelled training rows that look most positive and fits labelled rows against the rest; the better model gives BBE a
+purer top bin, BBE gives the next round its π.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing as take_rows
+
+from punce.errors import InputError
+from punce.priors.bbe import BBE
+from punce.priors.crossfit import fit, score
+from punce.priors.features import Float
+from punce.priors.result import Finding
+from punce.priors.sample import Sample, split_scores
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class TEDn:
+    """Folds are held out of everything: their rows take no part in fitting nor in the choice of what is dropped.
+
+    `rounds` fits per fold; the answer and its interval are BBE's on the held-out scores of the last round.
+    At most `most_rows` rows a side (announced).
+    """
+
+    reads: ClassVar[Literal["scores", "features"]] = "features"
+    monotone_invariant: ClassVar[bool] = False
+
+    rounds: int = 4
+    folds: int = 3
+    most_rows: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1 or self.folds < 2 or self.most_rows < 2:
+            raise InputError(
+                "TEDn needs rounds >= 1, folds >= 2 and most_rows >= 2, got "
+                f"{self.rounds}, {self.folds}, {self.most_rows}"
+            )
+
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+        """The share of positives among the unlabelled rows of `sample`."""
+        if sample.n_p < self.folds:
+            raise InputError(f"TEDn needs {self.folds} labelled positives, one a fold; there are {sample.n_p}")
+        p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
+        chosen = np.sort(np.concatenate([p_rows, u_rows]))
+        X, is_p = take_rows(sample.model_rows, chosen), sample.is_p[chosen]
+        folding = _Folding(X, is_p, sample.classifier, self.folds, int(rng.integers(2**31)))
+        finding, trace = Finding(0.0, 0.0, 1.0), []
+        for _ in range(self.rounds):
+            scores = split_scores(folding.advance(finding.value), is_p)
+            finding = BBE().from_scores(scores, rng)
+            trace.append(finding.value)
+        diagnostics = {**finding.diagnostics, "rounds": trace}
+        return Finding(
+            finding.value, finding.low, finding.high, diagnostics, finding.bound, (*sample.rows.notes, *notes)
+        )
+
+
+class _Folding:
+    """The models of all folds, a round at a time."""
+
+    def __init__(self, X: Any, is_p: npt.NDArray[np.bool_], classifier: Any, folds: int, seed: int) -> None:
+        self._X, self._is_p, self._classifier = X, is_p, classifier
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        self._splits = list(splitter.split(np.zeros(len(is_p)), is_p))
+        self._models: list[Any] = [None] * folds
+
+    def advance(self, share: float) -> Float:
+        """Refit every fold without the `share` of unlabelled rows that look most positive; score the held-out rows."""
+        scores = np.empty(len(self._is_p))
+        for k, (train, held_out) in enumerate(self._splits):
+            kept = self._without_likely_positives(train, self._models[k], share)
+            self._models[k] = fit(self._classifier, take_rows(self._X, kept), self._is_p[kept])
+            scores[held_out] = score(self._models[k], take_rows(self._X, held_out))
+        return scores
+
+    def _without_likely_positives(self, train: Indices, model: Any, share: float) -> Indices:
+        if model is None:
+            return train
+        labelled, unlabelled = train[self._is_p[train]], train[~self._is_p[train]]
+        looks = score(model, take_rows(self._X, unlabelled))
+        # Always keep some rows to learn from, also when the share is 1.
+        keep = max(len(unlabelled) - round(share * len(unlabelled)), min(10, len(unlabelled)))
+        return np.sort(np.concatenate([labelled, unlabelled[np.argsort(looks, kind="stable")[:keep]]]))

@@ -1,0 +1,208 @@
+"""TIcE: tree induction for label frequency estimation (Bekker & Davis, 2018, "Estimating the Class Prior in Positive
+and Unlabeled Data through Decision Tree Induction").
+
+In any part of feature space the share of labelled rows L/T is at most the label frequency c, and equals it where all
+rows are positive. A tree grown on one part of the data looks for such places; on the rest, each node gives the lower
+bound c >= L/T − √(c(1−c)(1−δ)/(δT)) (their eq. 6), and the best bound is the estimate. π = (n_P/n_U)(1 − c)/c.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from punce.errors import InputError
+from punce.priors.bbe import Z_90
+from punce.priors.features import Rows
+from punce.priors.result import Bound, Finding
+from punce.priors.sample import Sample
+from punce.priors.score_counts import wilson
+from punce.scenario import prior_from_label_frequency
+
+_BINS = 16
+_SMOOTHING = 5.0
+"""k of max-bepp, the biased estimate L/(T + k) by which the tree picks splits: it discounts tiny nodes."""
+_LEAST = 10
+"""Rows a node needs before it may bound c."""
+
+Codes = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.intp]
+
+
+class Node(NamedTuple):
+    """Rows of one node in the growing and in the bounding part."""
+
+    grow: Indices
+    bound: Indices
+
+
+class Fold(NamedTuple):
+    """A fold's best bound of c, and the node that gave it: T rows, L of them labelled."""
+
+    c: float
+    total: int
+    labelled: int
+
+
+@dataclass(frozen=True)
+class TIcE:
+    """Features in at most 16 quantile bins; missing values are a bin of their own, categories split off one by one.
+
+    `folds` parts of the data take turns to grow the tree while the others bound c. The bound's slack makes the value
+    conservative, too large, when labelled rows are few. The interval takes the Wilson interval of L/T in the chosen
+    nodes for c, and reaches at least to the bound itself.
+    """
+
+    reads: ClassVar[Literal["scores", "features"]] = "features"
+    monotone_invariant: ClassVar[bool] = False
+
+    folds: int = 5
+    splits: int = 200
+    most_rows: int = 50_000
+
+    def __post_init__(self) -> None:
+        if self.folds < 2 or self.splits < 1 or self.most_rows < 2:
+            raise InputError(
+                "TIcE needs folds >= 2, splits >= 1 and most_rows >= 2, got "
+                f"{self.folds}, {self.splits}, {self.most_rows}"
+            )
+
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+        """The share of positives among the unlabelled rows of `sample`."""
+        p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
+        columns, is_category = _binned(sample.rows.for_splits, np.concatenate([p_rows, u_rows]))
+        is_p = np.arange(len(columns)) < len(p_rows)
+        nodes = [
+            self._node_counts(columns, is_category, is_p, part == k)
+            for part in [rng.permutation(len(columns)) % self.folds]
+            for k in range(self.folds)
+        ]
+        folds = _bounds(nodes, len(columns) * (self.folds - 1) // self.folds)
+        return _finding(folds, len(p_rows), len(u_rows), (*sample.rows.for_splits.notes, *notes))
+
+    def _node_counts(
+        self, columns: Codes, is_category: npt.NDArray[np.bool_], is_p: npt.NDArray[np.bool_], grows: Any
+    ) -> npt.NDArray[np.int64]:
+        """(T, L) in the bounding part for every node of the best-first tree. Shape (nodes, 2)."""
+        root = Node(np.flatnonzero(grows), np.flatnonzero(~grows))
+        counts = [_counts(root.bound, is_p)]
+        queue: list[tuple[float, int, Node]] = [(0.0, 0, root)]
+        for _ in range(self.splits):
+            if not queue:
+                break
+            _, _, node = heapq.heappop(queue)
+            for child, promise in _split(node, columns, is_category, is_p):
+                counts.append(_counts(child.bound, is_p))
+                if len(child.bound) >= 2 * _LEAST and len(child.grow) > 1:
+                    heapq.heappush(queue, (-promise, len(counts), child))
+        return np.array(counts, dtype=np.int64)
+
+
+def _binned(rows: Rows, chosen: Indices) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """Every column as codes below 16; bin 0 is "missing". Shape (n, d)."""
+    values = np.asarray(rows.values)[chosen]
+    codes = np.zeros(values.shape, dtype=np.uint8)
+    for k, column in enumerate(values.T):
+        there = ~np.isnan(column)
+        seen = column[there]
+        if rows.categorical[k]:
+            levels, frequency = np.unique(seen, return_counts=True)
+            order = np.empty(len(levels), dtype=np.intp)
+            order[np.argsort(-frequency, kind="stable")] = np.arange(len(levels))
+            codes[there, k] = np.minimum(order[np.searchsorted(levels, seen)] + 1, _BINS - 1)
+        elif len(seen):
+            edges = np.unique(np.quantile(seen, np.linspace(0.0, 1.0, _BINS)[1:-1]))
+            codes[there, k] = np.searchsorted(edges, seen, side="right") + 1
+    return codes, rows.categorical
+
+
+def _split(
+    node: Node, columns: Codes, is_category: npt.NDArray[np.bool_], is_p: npt.NDArray[np.bool_]
+) -> list[tuple[Node, float]]:
+    """The split whose better half looks most labelled, as (child, promise) pairs; none if nothing splits."""
+    total, labelled = (_histogram(columns, rows) for rows in (node.grow, node.grow[is_p[node.grow]]))
+    # A numeric column is cut below a bin, a categorical one loses a single level.
+    inside_t, inside_l = (
+        np.where(is_category[:, None], cells, np.cumsum(cells, axis=1)) for cells in (total, labelled)
+    )
+    outside_t, outside_l = len(node.grow) - inside_t, int(is_p[node.grow].sum()) - inside_l
+    promise = np.maximum(inside_l / (inside_t + _SMOOTHING), outside_l / (outside_t + _SMOOTHING))
+    promise = np.where((inside_t > 0) & (outside_t > 0), promise, -1.0)
+    column, cell = np.unravel_index(int(promise.argmax()), promise.shape)
+    if promise[column, cell] < 0:
+        return []
+    children = _children(node, columns[:, column], int(cell), bool(is_category[column]))
+    pairs = ((inside_t, inside_l), (outside_t, outside_l))
+    return [
+        (child, float(hit[column, cell] / (all_[column, cell] + _SMOOTHING)))
+        for child, (all_, hit) in zip(children, pairs, strict=True)
+    ]
+
+
+def _children(node: Node, column: npt.NDArray[np.uint8], cell: int, is_category: bool) -> tuple[Node, Node]:
+    def inside(rows: Indices) -> npt.NDArray[np.bool_]:
+        return np.asarray(column[rows] == cell if is_category else column[rows] <= cell)
+
+    in_grow, in_bound = inside(node.grow), inside(node.bound)
+    return (
+        Node(node.grow[in_grow], node.bound[in_bound]),
+        Node(node.grow[~in_grow], node.bound[~in_bound]),
+    )
+
+
+def _histogram(columns: Codes, rows: Indices) -> npt.NDArray[np.int64]:
+    """Rows per column and bin. Shape (d, 16)."""
+    d = columns.shape[1]
+    flat = columns[rows].astype(np.intp) + np.arange(d) * _BINS
+    return np.bincount(flat.ravel(), minlength=d * _BINS).reshape(d, _BINS)
+
+
+def _counts(rows: Indices, is_p: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    return len(rows), int(is_p[rows].sum())
+
+
+def _bounds(nodes: list[npt.NDArray[np.int64]], rows: int) -> list[Fold]:
+    """The best bound of every fold. The bound needs c itself: start at 0.5 and repeat with the first answer."""
+    delta = max(0.025, 1.0 / (1.0 + 0.004 * rows))
+    c, folds = 0.5, [Fold(0.0, 1, 0)]
+    for _ in range(2):
+        slack = math.sqrt(c * (1.0 - c) * (1.0 - delta) / delta)
+        folds = [_best(counts, slack) for counts in nodes]
+        c = float(np.clip(np.mean([fold.c for fold in folds]), 0.0, 1.0))
+    return folds
+
+
+def _best(counts: npt.NDArray[np.int64], slack: float) -> Fold:
+    total, labelled = counts.T.astype(np.float64)
+    bound = np.where(total >= _LEAST, labelled / np.maximum(total, 1) - slack / np.sqrt(np.maximum(total, 1)), -1.0)
+    # The whole sample bounds c without slack: c >= n_P / n, since there are no more positives than rows.
+    bound[0] = labelled[0] / total[0]
+    k = int(bound.argmax())
+    return Fold(float(bound[k]), int(total[k]), int(labelled[k]))
+
+
+def _finding(folds: list[Fold], n_p: int, n_u: int, notes: tuple[str, ...]) -> Finding:
+    c = float(np.mean([fold.c for fold in folds]))
+    c_low, c_high = (
+        float(np.mean([wilson(np.array([f.labelled]), f.total, Z_90, side)[0] for f in folds])) for side in (-1, 1)
+    )
+    # Folds share most rows, so their spread understates the noise; it is not divided by √folds.
+    c_low = min(c_low, c - Z_90 * float(np.std([fold.c for fold in folds])))
+    value, bound = _prior(c, n_p, n_u)
+    low, high = _prior(max(c_high, c), n_p, n_u)[0], _prior(min(c_low, c), n_p, n_u)[0]
+    diagnostics = {
+        "label_frequency_bounds": [fold.c for fold in folds],
+        "rows_in_best_nodes": [fold.total for fold in folds],
+    }
+    return Finding(value, low, high, diagnostics, bound, notes)
+
+
+def _prior(c: float, n_p: int, n_u: int) -> tuple[float, Bound | None]:
+    if c <= n_p / (n_p + n_u) * (1.0 + 1e-9):
+        return 1.0, "upper"
+    return prior_from_label_frequency(min(c, 1.0), n_p, n_u), "lower" if c >= 1.0 else None
