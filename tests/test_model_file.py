@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import errno
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from punce import model_file
+from punce.model_file import ModelFileError, read_model, write_model
+
+TENSORS = {"w": torch.arange(6.0).view(2, 3), "n": torch.tensor([3])}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    write_model(tmp_path / "model", TENSORS, {"kind": "table"})
+    return tmp_path / "model"
+
+
+def test_round_trip(saved: Path) -> None:
+    tensors, content = read_model(saved)
+    assert content["kind"] == "table"
+    assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["model"]
+
+
+def test_a_model_is_replaced_whole(saved: Path) -> None:
+    write_model(saved, {"w": torch.zeros(1)}, {"kind": "text"})
+    assert read_model(saved)[1]["kind"] == "text"
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["model"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.json"])
+def test_one_flipped_bit_is_noticed(saved: Path, name: str) -> None:
+    data = bytearray((saved / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (saved / name).write_bytes(data)
+    with pytest.raises(ModelFileError, match=f"{name} does not match its manifest"):
+        read_model(saved)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.json", "manifest.json"])
+def test_missing_and_truncated_files(saved: Path, name: str) -> None:
+    whole = (saved / name).read_bytes()
+    (saved / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelFileError):
+        read_model(saved)
+    (saved / name).unlink()
+    with pytest.raises(ModelFileError, match=name):
+        read_model(saved)
+
+
+def test_a_pickle_in_place_of_the_tensors_never_runs(saved: Path, tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return Path.touch, (tmp_path / "exploded",)  # type: ignore[return-value]
+
+    (saved / "model.safetensors").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ModelFileError):
+        read_model(saved)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_newer_format_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_file, "FORMAT", 2)
+    with pytest.raises(ModelFileError, match="has model format 1; this punce reads format 2"):
+        read_model(saved)
+
+
+def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(model_file, "_write_synced", full)
+    with pytest.raises(ModelFileError, match=r"cannot write the model \(0.0 MB\).*No space left"):
+        write_model(saved, TENSORS, {"kind": "new"})
+    assert read_model(saved)[1]["kind"] == "table"
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["model"]
