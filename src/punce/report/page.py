@@ -1,0 +1,127 @@
+"""The page: one HTML file that opens from disk, asks the network for nothing and runs only its own script.
+
+Everything a user supplied reaches the page in one of three ways, each escaped by construction: Jinja2 with autoescape,
+SVG through markupsafe, and one block of JSON in which ``<``, ``>``, ``&`` and the line separators are escapes. The
+Content-Security-Policy admits the style sheet and the script by their hashes only, so that markup which slipped
+through could still not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from punce.report import charts, parts, words
+from punce.report.content import ReportContent
+from punce.report.json_tree import encode
+
+_JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def render_report(content: ReportContent) -> str:
+    """The whole page as text. A pure function of `content`."""
+    style, script = _asset("report.css"), _asset("report.js")
+    payload = parts.map_payload(content)
+    html = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            c=content,
+            policy=_policy(style, script),
+            style=Markup(style),
+            script=Markup(script),
+            headline=words.headline(content.data, content.prior),
+            prior=content.prior.value if content.prior else None,
+            sections=parts.sections(content),
+            all_warnings=parts.all_warnings(content),
+            map_data=None if payload is None else script_json(payload),
+            **parts.drawings(content),
+        )
+    )
+    return words.printable(html)
+
+
+def write_report(content: ReportContent, path: str | Path, *, json_path: str | Path | None = None) -> Path:
+    """Write the page, and ``report.json`` too if asked; each file appears whole or not at all."""
+    if json_path is not None:
+        _write_whole(Path(json_path), json.dumps(content.to_json(), allow_nan=False))
+    _write_whole(Path(path), render_report(content))
+    return Path(path)
+
+
+def script_json(tree: Any) -> Markup:
+    """JSON that is safe inside <script type="application/json">: no character can end the element or open a comment."""
+    return Markup(json.dumps(encode(tree), ensure_ascii=False, separators=(",", ":")).translate(_JSON_ESCAPES))
+
+
+def _policy(style: str, script: str) -> str:
+    directives = {
+        "default-src": "'none'",
+        "style-src": f"'sha256-{_hash(style)}'",
+        "script-src": f"'sha256-{_hash(script)}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in directives.items())
+
+
+def _hash(source: str) -> str:
+    return base64.b64encode(hashlib.sha256(source.encode("utf-8")).digest()).decode("ascii")
+
+
+@cache
+def _asset(name: str) -> str:
+    """A style sheet or script; line ends as the browser sees them, or the hash would not match."""
+    text = resources.files("punce.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("punce.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = ("count", "percent", "percent_range", "level", "number", "sort_key", "shorten")
+    environment.filters.update({name: getattr(words, name) for name in names})
+    environment.globals.update(
+        charts=charts,
+        measures=words.MEASURES,
+        measure_sentence=words.measure_sentence,
+        review_goals=words.review_goals,
+        flatten=words.flatten,
+        comparison_columns=parts.comparison_columns,
+        training_panels=parts.training_panels,
+        zip=zip,
+    )
+    return environment
+
+
+def _write_whole(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,186 @@
+"""Pieces of a report from arrays of held-out scores: histogram, review curve, prior sensitivity.
+
+P are held-out labelled positives, U held-out unlabelled rows, π the share of positives among U. As in
+:mod:`punce.metrics`, all of it holds if labelled rows are a random sample of the positives and took no part in
+training.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from punce.errors import InputError
+from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
+from punce.scenario import check_prior
+
+Floats = npt.NDArray[np.float64]
+
+
+def score_histogram(
+    p_scores: npt.ArrayLike, u_scores: npt.ArrayLike, *, bins: int = 25, axis: str | None = None
+) -> Histogram:
+    """Counts of P and U in equal bins: over [0, 1] when every score lies there, over the scores' range otherwise."""
+    p, u = _column(p_scores, "p_scores"), _column(u_scores, "u_scores")
+    both = np.concatenate([p, u])
+    is_probability = both.min() >= 0.0 and both.max() <= 1.0
+    edges = np.linspace(0.0, 1.0, bins + 1) if is_probability else np.histogram_bin_edges(both, bins)
+    named = axis or ("Estimated probability of being positive" if is_probability else "Score")
+    labelled, unlabelled = (np.histogram(values, edges)[0] for values in (p, u))
+    return Histogram(tuple(edges.tolist()), tuple(labelled.tolist()), tuple(unlabelled.tolist()), named)
+
+
+def review_curve(
+    p_heldout: npt.ArrayLike,
+    u_scores: npt.ArrayLike,
+    prior: float,
+    *,
+    n_rows: int | None = None,
+    prior_interval: tuple[float, float] | None = None,
+    points: int = 60,
+    confidence: float = 0.9,
+    draws: int = 400,
+    random_state: int = 0,
+) -> ReviewCurve:
+    """Precision and recall when the k highest-ranked of `n_rows` unlabelled rows are reviewed, for a grid of k.
+
+    With q the share of U above a score and t(q) the share of P above it, recall = t and precision = π·t/q, kept
+    within what q and π allow. t is the least concave majorant of the empirical curve (positives thin out down the
+    list), without which the top of the list would read 0 or 100 % by chance. The band draws t and q from their Jeffreys
+    posteriors, and π within `prior_interval` (of the same `confidence`) when that is given.
+    """
+    p, u = _column(p_heldout, "p_heldout"), _column(u_scores, "u_scores")
+    prior = check_prior(prior, open_interval=True)
+    n = len(u) if n_rows is None else int(n_rows)
+    if n < 1:
+        raise InputError(f"n_rows must be at least 1, got {n_rows}")
+    rows = _review_grid(n, points)
+    share = rows / n
+    rng = np.random.default_rng(random_state)
+    priors = _prior_draws(prior, prior_interval, confidence, draws, rng)
+    drawn_t, drawn_q = _jeffreys_draws(share, p, u, draws, rng)
+    recall = np.vstack([_recall_at(share, p, u), drawn_t])
+    called = np.vstack([share, drawn_q])
+    hits = np.clip(priors * recall, np.maximum(0.0, called + priors - 1.0), np.minimum(called, priors))
+    precision, found = _intervals(hits / called, confidence), _intervals(hits / priors, confidence)
+    return ReviewCurve(tuple(rows.tolist()), precision, found, n, confidence)
+
+
+def prior_sensitivity(
+    p_probability: npt.ArrayLike,
+    u_probability: npt.ArrayLike,
+    prior: float,
+    threshold: float,
+    *,
+    n_rows: int | None = None,
+    shift: float = 0.1,
+) -> tuple[SensitivityRow, ...]:
+    """What follows if the prior were `shift` lower or higher, from held-out calibrated probabilities.
+
+    P(y=1|x) = π·f_P(x)/f_U(x), and neither density depends on what we believe π to be: another prior scales every
+    probability by π'/π (up to 1), which moves rows across the threshold.
+    """
+    p, u = _column(p_probability, "p_probability"), _column(u_probability, "u_probability")
+    prior = check_prior(prior, open_interval=True)
+    n = len(u) if n_rows is None else int(n_rows)
+    values = [value for value in (prior - shift, prior, prior + shift) if 0.0 < value < 1.0]
+    return tuple(_at_prior(p, u, value, value / prior, threshold, n) for value in values)
+
+
+def _at_prior(p: Floats, u: Floats, prior: float, scale: float, threshold: float, n: int) -> SensitivityRow:
+    recall = float((np.minimum(1.0, p * scale) > threshold).mean())
+    called = float((np.minimum(1.0, u * scale) > threshold).mean())
+    hits = float(np.clip(prior * recall, max(0.0, called + prior - 1.0), called))
+    return SensitivityRow(
+        prior=prior,
+        hidden=prior * n,
+        called=round(called * n),
+        recall=recall,
+        precision=hits / called if called > 0 else None,
+        accuracy=hits + (1.0 - called) - (prior - hits),
+        f1=2.0 * hits / (called + prior),
+    )
+
+
+def _recall_at(share: Floats, p: Floats, u: Floats) -> Floats:
+    """t(q) at each q of `share`, as a concave curve. Shape: (K,).
+
+    A majorant flatters; half a row less of P and more of U above each score takes most of that back (simulated with
+    20 to 1,000 held-out positives: bias of the precision at most 0.05 either way).
+    """
+    q, t = _roc(p, u)
+    q[1:] = (q[1:] * len(u) + 0.5) / (len(u) + 0.5)
+    t[:-1] = np.maximum(0.0, t[:-1] - 0.5 / len(p))
+    keep = _upper_hull(q, t)
+    return np.interp(share, q[keep], t[keep])
+
+
+def _jeffreys_draws(share: Floats, p: Floats, u: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draws of t and of q at the scores that cut off each `share` of U. Shapes: (B, K)."""
+    above_p, above_u = np.interp(share, *_roc(p, u)) * len(p), share * len(u)
+    size = (draws, len(share))
+    t = rng.beta(above_p + 0.5, len(p) - above_p + 0.5, size)
+    q = rng.beta(above_u + 0.5, len(u) - above_u + 0.5, size)
+    return t, q
+
+
+def _prior_draws(
+    prior: float, interval: tuple[float, float] | None, confidence: float, draws: int, rng: np.random.Generator
+) -> Floats:
+    """The prior, then draws from a normal distribution with a half for each side of the interval. Shape: (1 + B, 1)."""
+    low, high = (prior, prior) if interval is None else interval
+    if not 0.0 <= low <= prior <= high <= 1.0:
+        raise InputError(f"prior_interval must hold the prior {prior:g} and lie in [0, 1], got ({low:g}, {high:g})")
+    z = rng.standard_normal(draws) / NormalDist().inv_cdf((1 + confidence) / 2)
+    drawn = prior + np.where(z < 0, z * (prior - low), z * (high - prior))
+    return np.append(prior, np.clip(drawn, 1e-6, 1 - 1e-6))[:, None]
+
+
+def _roc(p: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """Shares of U and of P at or above each score, from (0, 0) to (1, 1)."""
+    cuts = np.unique(np.concatenate([p, u]))[::-1]
+    above_u = len(u) - np.searchsorted(np.sort(u), cuts, side="left")
+    above_p = len(p) - np.searchsorted(np.sort(p), cuts, side="left")
+    return np.append(0.0, above_u / len(u)), np.append(0.0, above_p / len(p))
+
+
+def _upper_hull(x: Floats, y: Floats) -> list[int]:
+    """Indices of the least concave majorant of points in x order (Andrew's monotone chain)."""
+    hull: list[int] = []
+    for i in range(len(x)):
+        while len(hull) >= 2 and _turns_up(x, y, hull[-2], hull[-1], i):
+            hull.pop()
+        hull.append(i)
+    return hull
+
+
+def _turns_up(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
+    return bool((y[b] - y[a]) * (x[c] - x[a]) <= (y[c] - y[a]) * (x[b] - x[a]))
+
+
+def _review_grid(n: int, points: int) -> npt.NDArray[np.int64]:
+    """Whole numbers of rows up to n, finer at the top of the list where the decision is made."""
+    fine = np.geomspace(1, n, points // 2) if n > 1 else np.array([1.0])
+    even = np.linspace(1, n, points - points // 2)
+    return np.unique(np.round(np.concatenate([fine, even])).astype(np.int64))
+
+
+def _intervals(draws: Floats, confidence: float) -> tuple[Interval, ...]:
+    """Row 0 is the estimate, the rest are draws; every interval holds its estimate. Shape: (1 + B, K)."""
+    value = draws[0]
+    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    stacked = np.round(np.stack([value, low, high], axis=1), 5).tolist()
+    return tuple(Interval(*triple) for triple in stacked)
+
+
+def _column(values: npt.ArrayLike, name: str) -> Floats:
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1 or len(column) == 0:
+        raise InputError(f"{name} must be a non-empty column of numbers, got shape {column.shape}")
+    bad = np.flatnonzero(~np.isfinite(column))
+    if len(bad):
+        raise InputError(f"{name}: {len(bad)} of {len(column)} are not finite, first at row {bad[0]}")
+    return column

@@ -1,0 +1,137 @@
+"""Pieces of a report that show single rows: the map of the embedding and the head of the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from punce.errors import InputError
+from punce.report.content import MAX_POINTS, Cell, RowMap, TopRow, TopRows
+from punce.report.pictures import thumbnail, thumbnail_sheet
+from punce.report.words import shorten
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HOVER_TEXT, _HOVER_CELL, _HOVER_COLUMNS = 180, 60, 8
+_TABLE_TEXT, _TABLE_CELL, _TABLE_COLUMNS = 2000, 200, 12
+_NAME = 300
+
+
+def map_rows(labels: npt.ArrayLike, *, limit: int = MAX_POINTS, random_state: int = 0) -> npt.NDArray[np.int64]:
+    """Which rows to put on the map: all when they fit, else at most a third labelled and the rest unlabelled."""
+    values = np.asarray(labels)
+    if len(values) <= limit:
+        return np.arange(len(values))
+    rng = np.random.default_rng(random_state)
+    labelled, rest = (rng.permutation(np.flatnonzero(side)) for side in (values != 0, values == 0))
+    from_labelled = max(min(len(labelled), limit // 3), limit - len(rest))
+    return np.sort(np.concatenate([labelled[:from_labelled], rest[: limit - from_labelled]]))
+
+
+def lay_out(features: npt.ArrayLike, *, random_state: int = 0) -> tuple[npt.NDArray[np.float64], str]:
+    """Coordinates (n, 2) of the rows and the method's name: t-SNE on principal components, PCA for few rows."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    values = np.asarray(features, dtype=np.float64).reshape(len(np.asarray(features)), -1)
+    n, d = values.shape
+    if n < 3 or d < 2:
+        return np.pad(values[:, :2], ((0, 0), (0, max(0, 2 - d)))), "features"
+    reduced = PCA(min(50, n, d), random_state=random_state).fit_transform(values)
+    if n < 50:
+        return reduced[:, :2], "PCA"
+    tsne = TSNE(perplexity=min(30.0, n / 4), init="pca", angle=0.7, max_iter=500, random_state=random_state)
+    return np.asarray(tsne.fit_transform(reduced), dtype=np.float64), "t-SNE"
+
+
+def row_map(
+    xy: npt.ArrayLike,
+    probability: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    names: Sequence[Any],
+    *,
+    method: str = "projection",
+    of: int | None = None,
+    table: pd.DataFrame | None = None,
+    texts: Sequence[str] | None = None,
+    images: Sequence[Any] | None = None,
+) -> RowMap:
+    """The map of the rows chosen by :func:`map_rows`; hover shows the first columns, the text or the picture.
+
+    Shapes: xy (n, 2), everything else n long. `of` is the number of rows the points were drawn from.
+    """
+    points = np.asarray(xy, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise InputError(f"xy must be finite numbers of shape (n, 2), got shape {points.shape}")
+    span = np.maximum(np.ptp(points, axis=0), 1e-12)
+    unit = np.round((points - points.min(axis=0)) / span, 4)
+    columns, cells = _cells(table, _HOVER_COLUMNS, _HOVER_CELL)
+    return RowMap(
+        x=tuple(unit[:, 0].tolist()),
+        y=tuple(unit[:, 1].tolist()),
+        probability=tuple(np.round(np.asarray(probability, dtype=np.float64), 4).tolist()),
+        labels=tuple(int(label) for label in np.asarray(labels)),
+        names=tuple(shorten(str(name), _NAME) for name in names),
+        method=method,
+        of=len(points) if of is None else int(of),
+        columns=columns,
+        cells=cells,
+        texts=tuple(shorten(str(text), _HOVER_TEXT) for text in texts) if texts is not None else (),
+        thumbnails=tuple(range(len(points))) if images is not None else (),
+        sheet=thumbnail_sheet(images) if images is not None else None,
+    )
+
+
+def top_rows(
+    probability: npt.ArrayLike,
+    names: Sequence[Any],
+    *,
+    limit: int = 100,
+    table: pd.DataFrame | None = None,
+    texts: Sequence[str] | None = None,
+    images: Sequence[Any] | None = None,
+) -> TopRows:
+    """The `limit` unlabelled rows of highest probability, ties in row order, with what a reviewer wants to see."""
+    values = np.asarray(probability, dtype=np.float64)
+    best = np.argsort(-values, kind="stable")[:limit]
+    columns, cells = _cells(table.iloc[best] if table is not None else None, _TABLE_COLUMNS, _TABLE_CELL)
+    rows = tuple(
+        TopRow(
+            rank=rank + 1,
+            name=shorten(str(names[i]), _NAME),
+            probability=float(values[i]),
+            values=cells[rank] if cells else (),
+            text=shorten(str(texts[i]), _TABLE_TEXT) if texts is not None else None,
+            thumbnail=thumbnail(images[i]) if images is not None else None,
+        )
+        for rank, i in enumerate(best.tolist())
+    )
+    return TopRows(rows, columns)
+
+
+def plain_cell(value: Any, limit: int = _TABLE_CELL) -> Cell:
+    """A table cell as JSON's types: numbers stay numbers, missing becomes None, the rest its shortened text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return shorten(str(value), limit)
+
+
+def _cells(
+    table: pd.DataFrame | None, n_columns: int, limit: int
+) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
+    if table is None:
+        return (), ()
+    shown = table.iloc[:, :n_columns]
+    names = tuple(shorten(str(name), limit) for name in shown.columns)
+    by_column = [[plain_cell(value, limit) for value in shown.iloc[:, j]] for j in range(shown.shape[1])]
+    return names, tuple(zip(*by_column, strict=True)) if by_column else tuple(() for _ in range(len(shown)))

@@ -1,0 +1,117 @@
+"""The page's sentences and number formats: what a colleague who has never heard of PU learning reads first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCurve
+
+NBSP = "\u00a0"
+MISSING = "–"
+_NOT_TEXT = dict.fromkeys((*range(9), 11, *range(14, 32), *range(127, 160)), "�")
+
+MEASURES: dict[str, str] = {
+    "recall": "Recall",
+    "precision": "Precision",
+    "accuracy": "Accuracy",
+    "f1": "F1",
+    "auc": "AUC",
+}
+
+
+def printable(text: str) -> str:
+    """Text that UTF-8 and HTML can carry: broken surrogates (from file names) and control characters become U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(_NOT_TEXT)
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters, the last one an ellipsis where something was cut."""
+    return text if len(text) <= limit else text[: max(0, limit - 1)].rstrip() + "…"
+
+
+def count(value: float | None) -> str:
+    """1337.2 -> 1,337."""
+    return MISSING if value is None or not math.isfinite(value) else f"{round(value):,}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """0.2331 -> 23.3 %."""
+    return MISSING if value is None or not math.isfinite(value) else f"{100 * value:.{digits}f}{NBSP}%"
+
+
+def level(confidence: float) -> str:
+    """0.95 -> 95 %, 0.995 -> 99.5 %."""
+    return f"{100 * confidence:g}{NBSP}%"
+
+
+def percent_range(interval: Interval) -> str:
+    """Low and high as 71.2–78.0 %."""
+    if interval.low is None or interval.high is None:
+        return MISSING
+    return f"{100 * interval.low:.1f}–{percent(interval.high)}"
+
+
+def number(value: Any) -> str:
+    """A short, exact-enough form of a table cell."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return MISSING
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    return f"{value:.4g}"
+
+
+def sort_key(value: Cell) -> str | None:
+    """What the sort script reads for a number; None for text."""
+    numeric = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return repr(float(value)) if numeric and value is not None else None
+
+
+def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
+    """The finding in one sentence."""
+    if data is None or prior is None:
+        return None
+    hidden, n = count(prior.value * data.unlabelled), count(data.unlabelled)
+    if prior.low is None or prior.high is None:
+        share = percent(prior.value)
+        return f"About {hidden} of {n} unlabelled rows are positive, if the given share of {share} is right."
+    low, high = count(prior.low * data.unlabelled), count(prior.high * data.unlabelled)
+    return f"About {hidden} of {n} unlabelled rows are positive ({level(prior.confidence)} interval {low}–{high})."
+
+
+def measure_sentence(name: str, value: float | None) -> str:
+    """What the number means for a person with 100 rows."""
+    if value is None:
+        return "Undefined here, because no row is called positive." if name == "precision" else "Undefined here."
+    of_hundred = round(100 * value)
+    return {
+        "recall": f"Of 100 positive rows, about {of_hundred} are called positive.",
+        "precision": f"Of 100 rows called positive, about {of_hundred} really are.",
+        "accuracy": f"Of 100 rows, about {of_hundred} land on the right side.",
+        "f1": "Precision and recall in one number, low when either is low.",
+        "auc": f"A random positive outranks a random negative about {of_hundred} times in 100.",
+    }.get(name, "")
+
+
+def review_goals(
+    curve: ReviewCurve, goals: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)
+) -> list[tuple[float, int, Interval]]:
+    """For each share of the hidden positives: how many top rows to review to find it, and the precision there."""
+    found = []
+    for goal in goals:
+        for rows, precision, recall in zip(curve.rows, curve.precision, curve.recall, strict=True):
+            if recall.value is not None and recall.value >= goal:
+                found.append((goal, rows, precision))
+                break
+    return found
+
+
+def flatten(tree: Any, name: str = "") -> list[tuple[str, str]]:
+    """A nested configuration as dotted names and texts."""
+    if isinstance(tree, dict) and tree:
+        return [pair for key, inner in tree.items() for pair in flatten(inner, f"{name}.{key}" if name else str(key))]
+    if isinstance(tree, list | tuple):
+        return [(name, ", ".join(str(inner) for inner in tree) or MISSING)]
+    return [(name, MISSING if tree is None else repr(tree) if isinstance(tree, float) else str(tree))]
