@@ -27,7 +27,7 @@ from punce.risks import RISKS
 from punce.routes import ROUTES, FitSettings, kind_of
 from punce.routes.kinds import KINDS
 from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
-from punce.thresholds import Rule, choose_threshold
+from punce.thresholds import Rule, check_rule, choose_threshold
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15
@@ -97,7 +97,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         With a `folder` training is checkpointed there and goes on after a kill.
         """
-        self._check_arguments()
+        self.check_arguments()
         labels = as_labels(y)
         require_positive_and_unlabelled(labels, "y")
         if len(X) != len(labels):
@@ -113,7 +113,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.scores_ = self._calibrator.probability(self._route.score(X))
         return self
 
-    def _check_arguments(self) -> None:
+    def check_arguments(self) -> None:
+        """Refuse arguments that cannot work, before anything is read or written."""
+        check_rule(self.threshold)
         check_scenario(self.scenario)
         if self.loss is not None and self.loss not in LOSSES:
             raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {self.loss!r}")

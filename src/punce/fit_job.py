@@ -119,6 +119,11 @@ class RunFolder:
             )
         return True
 
+    def forget(self) -> None:
+        """Remove a folder in which nothing was trained yet."""
+        if not (self.path / _WORK).exists():
+            shutil.rmtree(self.path, ignore_errors=True)
+
     def finish(self) -> None:
         """Everything is written: the checkpoints may go."""
         self._write(finished=True)
@@ -138,17 +143,15 @@ class RunFolder:
 
 def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> FitOutcome:
     """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
+    classifier = PUClassifier(**asdict(model), progress=True)
+    classifier.check_arguments()
     data, checked = read_and_check(source, say)
+    classifier.set_params(kind=data.kind)
     folder = RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
     if folder.open():
         say(f"going on with the unfinished run in {out}")
-    classifier = PUClassifier(**asdict(model), kind=data.kind, progress=True)
     X = data.load()
-    assert data.labels is not None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        classifier.fit(X, data.labels, folder=out / _WORK)
-    noted = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    noted = _fit(classifier, X, data.labels, folder)
     classifier.save(out / "model")
     _write_scores(out, data, classifier.scores_, scores)
     _write_history(out, classifier.history_)
@@ -159,6 +162,18 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
     write_text(out / "MODEL_CARD.md", model_card(classifier, data, noted))
     folder.finish()
     return FitOutcome(out, classifier, data, noted)
+
+
+def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFolder) -> tuple[str, ...]:
+    """Fit and return what was warned of; rows that cannot be learned from leave no folder behind."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            classifier.fit(X, labels, folder=folder.path / _WORK)
+        except InputError:
+            folder.forget()
+            raise
+    return tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
 
 
 def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:

@@ -22,9 +22,8 @@ def choose_threshold(rule: Rule, p: Floats, u: Floats, prior: float) -> float:
     `rule`: a probability; "accuracy" (0.5, the best cut for calibrated probabilities); "f1"; or "precision=0.9" /
     "recall=0.95" for the lowest threshold with that precision or the highest with that recall.
     """
+    check_rule(rule)
     if not isinstance(rule, str):
-        if not 0.0 < float(rule) < 1.0:
-            raise InputError(f"threshold must lie in (0, 1), got {rule!r}")
         return float(rule)
     if rule == "accuracy":
         return 0.5
@@ -40,6 +39,15 @@ def choose_threshold(rule: Rule, p: Floats, u: Floats, prior: float) -> float:
         best = float(np.min([1.0, np.max(prior * t / np.maximum(q, 1e-12))]))
         raise InputError(f"no threshold reaches an estimated precision of {wanted:g}; the best is {best:.3f}")
     return float(candidates[np.flatnonzero(precise)[0]])
+
+
+def check_rule(rule: Rule) -> None:
+    """Refuse a rule that :func:`choose_threshold` does not know."""
+    if not isinstance(rule, str):
+        if not 0.0 < float(rule) < 1.0:
+            raise InputError(f"threshold must lie in (0, 1), got {rule!r}")
+    elif rule not in ("accuracy", "f1"):
+        _parse(rule)
 
 
 def _share_from(values: Floats, candidates: Floats) -> Floats:
