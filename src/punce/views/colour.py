@@ -1,19 +1,19 @@
-"""Colour jitter and greying of every image as one 3 x 3 matrix and one offset.
+"""Colour jitter and greying of every image as one 3 x 3 matrix and one grey offset.
 
-Brightness, saturation, greying and a hue turn are linear maps of (r, g, b); contrast is affine around the image's
-mean grey. So any order of them composes to
+Brightness b scales (r, g, b); saturation s and a hue turn θ act on the chroma and leave the luma L·x alone; contrast c
+pulls towards the grey of the image's mean colour m. Written like this the four **commute** (each leaves the grey axis
+and the luma to the others), so a random order of them would change nothing, and the whole jitter is
 
-    y = A x + K m,        m = the image's mean colour, (3,)
+    y = A x + a,    A = b c [ 1Lᵀ + s (cos θ · P + sin θ · Q) ],    a = b (1 − c) (L·m) 1,
 
-where A and K (3 x 3) follow from the drawn factors alone, and the pixels are visited once. Two things differ from
-torchvision and kornia, which do one operation after another on the pixels: they clamp to [0, 1] between operations
-(here once, at the end), and their hue is a shift of HSV's hue (here a rotation of the chroma plane of YIQ, which keeps
-the luma). Both differences are of the size of the augmentation's own randomness.
+with P = I − 1Lᵀ the projection on the chroma plane and Q the quarter turn in it. Greying is s = 0. The pixels are
+visited once. Two things differ from torchvision and kornia, which do one operation after another on the pixels: they
+clamp to [0, 1] between operations (here once, at the end), which is where their order matters; and their hue is a shift
+of HSV's hue (here a rotation in the chroma plane of YIQ, as in analogue television, which keeps the luma).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -24,35 +24,29 @@ from punce.views import counter
 
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as in PIL, torchvision and kornia
 _YIQ = (LUMA, (0.596, -0.274, -0.322), (0.211, -0.523, 0.312))
-_ORDERS = list(itertools.permutations(range(4)))  # every image its own order of the four operations
-_CONTRAST = 1
 _STREAM = 2
 
 
 @dataclass(frozen=True)
 class Colour:
-    """The drawn parameters of B images, each of shape (B,), `order` (B, 4)."""
+    """The drawn parameters of B images, each of shape (B,), float64. (1, 1, 1, 0) leaves an image as it is."""
 
-    brightness: Tensor  # factors, 1 leaves the image as it is
+    brightness: Tensor  # factors
     contrast: Tensor
-    saturation: Tensor
+    saturation: Tensor  # 0 is grey
     hue: Tensor  # share of a full turn
-    order: Tensor  # 0 brightness, 1 contrast, 2 saturation, 3 hue
-    jittered: Tensor  # bool: whether the four are applied at all
-    grey: Tensor  # bool
 
 
 def draw(keys: Tensor, *, jitter: tuple[float, float, float, float], jitter_probability: float, grey: float) -> Colour:
     """Draw the parameters of B images from their keys (B,): factors in [max(0, 1 − s), 1 + s], hue in ±s."""
-    gate, order, brightness, contrast, saturation, hue, greying = counter.uniform(keys, 7, stream=_STREAM).unbind(1)
+    gate, greying, brightness, contrast, saturation, hue = counter.uniform(keys, 6, stream=_STREAM).unbind(1)
+    on = gate < jitter_probability
+    saturation = torch.where(on, _factor(saturation, jitter[2]), 1.0)
     return Colour(
-        brightness=_factor(brightness, jitter[0]),
-        contrast=_factor(contrast, jitter[1]),
-        saturation=_factor(saturation, jitter[2]),
-        hue=jitter[3] * (2 * hue - 1),
-        order=torch.tensor(_ORDERS)[(order * len(_ORDERS)).long()],
-        jittered=gate < jitter_probability,
-        grey=greying < grey,
+        brightness=torch.where(on, _factor(brightness, jitter[0]), 1.0),
+        contrast=torch.where(on, _factor(contrast, jitter[1]), 1.0),
+        saturation=torch.where(greying < grey, 0.0, saturation),
+        hue=torch.where(on, jitter[3] * (2 * hue - 1), 0.0),
     )
 
 
@@ -62,44 +56,20 @@ def _factor(u: Tensor, strength: float) -> Tensor:
 
 
 def matrices(c: Colour) -> tuple[Tensor, Tensor]:
-    """A and K of y = A x + K m, composed in each image's own order. Shapes (B, 3, 3), (B, 3, 3), float64."""
-    luma = torch.tensor(LUMA, dtype=torch.float64)
-    to_grey = luma.expand(3, 3)  # every channel becomes the luma
-    eye = torch.eye(3, dtype=torch.float64)
-    steps = _linear_parts(c, eye, to_grey)
-    A, K = eye.expand(len(c.hue), 3, 3), torch.zeros(len(c.hue), 3, 3, dtype=torch.float64)
-    for position in range(4):
-        kind = c.order[:, position]
-        step = steps[torch.arange(len(kind)), kind]
-        # contrast pulls towards the grey of the mean colour as it is at this point of the chain: (A + K) m
-        pull = torch.where(kind == _CONTRAST, 1 - c.contrast, torch.zeros_like(c.contrast))[:, None, None]
-        K = step @ K + pull * (to_grey @ (A + K))
-        A = step @ A
-    on = c.jittered[:, None, None]
-    A, K = torch.where(on, A, eye), torch.where(on, K, torch.zeros_like(K))
-    last = torch.where(c.grey[:, None, None], to_grey, eye)
-    return last @ A, last @ K
+    """A (B, 3, 3), and what a takes from the mean colour: a = pull · m in every channel, pull (B, 1, 3). Float64."""
+    luma, chroma, quarter = _axes()
+    scale, turn = c.brightness * c.contrast, 2 * math.pi * c.hue
+    kept = scale * c.saturation
+    shares = torch.stack([scale, kept * torch.cos(turn), kept * torch.sin(turn)], dim=1)  # (B, 3)
+    parts = torch.stack([luma.expand(3, 3), chroma, quarter])  # (3, 3, 3)
+    linear = (shares[:, :, None, None] * parts).sum(dim=1)
+    return linear, (c.brightness * (1 - c.contrast))[:, None, None] * luma
 
 
-def _linear_parts(c: Colour, eye: Tensor, to_grey: Tensor) -> Tensor:
-    """The linear part of each operation. Shape (B, 4, 3, 3)."""
-    brightness, contrast, saturation = (f[:, None, None] for f in (c.brightness, c.contrast, c.saturation))
-    return torch.stack(
-        [
-            brightness * eye,
-            contrast * eye,
-            saturation * eye + (1 - saturation) * to_grey,
-            _hue_turn(c.hue),
-        ],
-        dim=1,
-    )
-
-
-def _hue_turn(hue: Tensor) -> Tensor:
-    """Rotation of the I and Q axes by `hue` full turns, seen from (r, g, b). Shape (B,) -> (B, 3, 3)."""
+def _axes() -> tuple[Tensor, Tensor, Tensor]:
+    """The luma weights L (3,), the projection P on the chroma plane and the quarter turn Q in it, (3, 3) each."""
     yiq = torch.tensor(_YIQ, dtype=torch.float64)
-    cos, sin = torch.cos(2 * math.pi * hue), torch.sin(2 * math.pi * hue)
-    zero, one = torch.zeros_like(hue), torch.ones_like(hue)
-    turn = torch.stack([one, zero, zero, zero, cos, -sin, zero, sin, cos], dim=1).view(-1, 3, 3)
-    inverse: Tensor = torch.linalg.inv(yiq)
-    return inverse @ turn @ yiq
+    turn = torch.zeros(3, 3, dtype=torch.float64)
+    turn[1, 2], turn[2, 1] = -1.0, 1.0
+    luma = yiq[0]
+    return luma, torch.eye(3, dtype=torch.float64) - luma, torch.linalg.inv(yiq) @ turn @ yiq

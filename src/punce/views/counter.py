@@ -12,6 +12,8 @@ The 64-bit mixing function is SplitMix64's (Steele, Lea & Flood 2014), the 32-bi
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -60,7 +62,7 @@ def bits(keys: Tensor, n: int, *, stream: int = 0) -> Tensor:
 def below(hashes: Tensor, n: int) -> Tensor:
     """32-bit hashes to integers in [0, n), by multiply and shift. Shape kept, int64."""
     unsigned = hashes.to(torch.int64).bitwise_and_(0xFFFFFFFF)
-    return unsigned.mul_(n).bitwise_right_shift_(32)
+    return torch.bitwise_right_shift(unsigned.mul_(n), 32)
 
 
 def unit_interval(hashes: Tensor) -> Tensor:
@@ -76,8 +78,8 @@ def bell(hashes: Tensor) -> Tensor:
     """
     pairs = (hashes & 0x00FF00FF) + (_shift_right(hashes, 8, 32) & 0x00FF00FF)
     total = (pairs & 0xFFFF) + _shift_right(pairs, 16, 32)
-    variance = 4 * (256**2 - 1) / 12
-    return (total.to(torch.float32) - 510.0) * variance**-0.5
+    deviation = math.sqrt(4 * (256**2 - 1) / 12)
+    return (total.to(torch.float32) - 510.0) / deviation
 
 
 def check_counter(seed: int, epoch: int) -> None:

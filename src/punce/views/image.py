@@ -20,6 +20,7 @@ from punce.views import colour, counter, geometry
 from punce.views.plan import check_n_rows, check_range, check_rows
 
 Padding = Literal["border", "zeros"]
+_CACHED_VALUES = 1 << 18  # 1 MB of float32: larger temporaries are handed back to the system and faulted in again
 _STATISTICS_CHUNK = 4096  # images converted to float64 at a time by fit
 
 
@@ -72,8 +73,9 @@ class Image:
 
     def clean(self, x: Tensor) -> Tensor:
         """The images as they are, normalised. (b, C, H, W) -> (b, C, H, W) float32."""
-        low, scale = _normalisation(self, x)
-        return x.to(torch.float32) * (scale * _unit(x)) + low
+        _check_images(x, "x")
+        scaling = _scaling(self, x)
+        return x.to(torch.float32) * scaling.step + scaling.low
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,22 @@ class ImagePlan:
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
         """Both views of a batch. Shape: x (b, C, H, W), rows (b,) -> (2, b, C, H, W), float32 on x's device."""
-        low, scale = _normalisation(self.view, x)
+        _check_images(x, "x")
         check_rows(rows, len(x), self.n_rows)
-        keys = self._keys(rows)
+        scaling, keys = _scaling(self.view, x), self._keys(rows)
         places = _places(self.view, keys, x)
-        colours = _colours(self.view, keys, x, low, scale) if x.shape[1] == 3 else None
-        pixels, result = x.to(torch.float32), torch.empty((2, *x.shape), device=x.device)
-        for which in range(2):
-            moved = _resample(pixels, places[which], self.view.padding)
-            if colours is None:
-                torch.add(low, moved.mul_(scale * _unit(x)), out=result[which])
-            else:
-                _recolour(moved, colours[0][which], colours[1][which], low, out=result[which])
-            _clamp(result[which], low, scale)
+        colours = _colours(self.view, keys, x, scaling) if x.shape[1] == 3 else None
+        result = torch.empty((2, *x.shape), device=x.device)
+        for part in _parts(x):
+            pixels = x[part].to(torch.float32)
+            for which in range(2):
+                out = result[which, part]
+                moved = _resample(pixels, places[which, part], self.view.padding)
+                if colours is None:
+                    torch.add(scaling.low, moved.mul_(scaling.step), out=out)
+                else:
+                    _recolour(moved, colours[0][which, part], colours[1][which, part], scaling, out)
+                _clamp(out, scaling.bounds)
         return result
 
     def _keys(self, rows: Tensor) -> Tensor:
@@ -126,15 +131,16 @@ def _places(view: Image, keys: Tensor, x: Tensor) -> Tensor:
     return geometry.matrices(drawn, height, width).view(2, len(x), 2, 3).to(x.device)
 
 
-def _colours(view: Image, keys: Tensor, x: Tensor, low: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """A and K of `colour`, taking raw pixel values to normalised ones. (2b,) -> two of (2, b, 3, 3) on x's device."""
+def _colours(view: Image, keys: Tensor, x: Tensor, scaling: _Scaling) -> tuple[Tensor, Tensor]:
+    """The matrices of `colour`, taking raw pixel values to normalised ones.
+
+    Shapes: (2b,) -> (2, b, 3, 3) and (2, b, 3, 3) on x's device.
+    """
     drawn = colour.draw(keys, jitter=view.jitter, jitter_probability=view.jitter_probability, grey=view.grey)
-    to_normalised = scale.view(-1, 1) * _unit(x)
     linear, pull = (
-        to_normalised * matrix.view(2, len(x), 3, 3).to(device=x.device, dtype=torch.float32)
-        for matrix in colour.matrices(drawn)
+        scaling.step.view(-1, 1) * matrix.to(device=x.device, dtype=torch.float32) for matrix in colour.matrices(drawn)
     )
-    return linear, pull
+    return linear.view(2, len(x), 3, 3), pull.expand(-1, 3, 3).view(2, len(x), 3, 3)
 
 
 def _resample(pixels: Tensor, places: Tensor, padding: Padding) -> Tensor:
@@ -143,36 +149,55 @@ def _resample(pixels: Tensor, places: Tensor, padding: Padding) -> Tensor:
     return grid_sample(pixels, grid, padding_mode=padding, align_corners=False)
 
 
-def _recolour(moved: Tensor, linear: Tensor, pull: Tensor, low: Tensor, out: Tensor) -> None:
-    """out = A x + K m + low for every image, as one batched product of (3, 3) with (3, H·W).
+def _recolour(moved: Tensor, linear: Tensor, pull: Tensor, scaling: _Scaling, out: Tensor) -> None:
+    """out = A x + pull · m + low for every image, as one batched product of (3, 3) with (3, H·W).
 
     The mean colour m is that of the resampled image, as in a chain that crops first.
     """
     x = moved.flatten(2)
-    offset = pull @ x.mean(dim=2, keepdim=True) + low.view(-1, 1)
+    offset = pull @ x.mean(dim=2, keepdim=True) + scaling.low.view(-1, 1)
     torch.baddbmm(offset, linear, x, out=out.flatten(2))
 
 
-def _clamp(x: Tensor, low: Tensor, scale: Tensor) -> None:
-    """Clamp to what [0, 1] becomes under normalisation, in place; a scalar bound per channel is the fast case."""
-    if low.numel() == 1:
-        x.clamp_(float(low), float(low + scale))
+def _clamp(x: Tensor, bounds: list[tuple[float, float]]) -> None:
+    """Clamp to what [0, 1] becomes under normalisation, in place. Scalar bounds are eight times faster than tensors."""
+    if len(bounds) == 1:
+        x.clamp_(*bounds[0])
         return
-    for channel in range(x.shape[1]):
-        x[:, channel].clamp_(float(low[channel]), float(low[channel] + scale[channel]))
+    for channel, (low, high) in enumerate(bounds):
+        x[:, channel].clamp_(low, high)
 
 
-def _normalisation(view: Image, x: Tensor) -> tuple[Tensor, Tensor]:
-    """What 0 becomes and what 1 adds: −mean / std and 1 / std. Shapes (1 or C, 1, 1). Refuses images it cannot use."""
-    _check_images(x, "x")
+def _parts(x: Tensor) -> list[slice]:
+    """Pieces of the batch whose intermediate tensors stay in the cache; on a GPU the whole batch."""
+    size = len(x) if x.is_cuda else max(1, _CACHED_VALUES // x[0].numel()) if len(x) else 1
+    return [slice(start, start + size) for start in range(0, len(x), max(1, size))]
+
+
+@dataclass(frozen=True)
+class _Scaling:
+    """Raw pixel value v -> step · v + low = (v in [0, 1] − mean) / std. Shapes (1 or C, 1, 1)."""
+
+    low: Tensor
+    step: Tensor
+    bounds: list[tuple[float, float]]  # what 0 and 1 become, for one or each of C channels
+
+
+def _scaling(view: Image, x: Tensor) -> _Scaling:
     if not {len(view.mean), len(view.std)} <= {1, x.shape[1]}:
         raise InputError(
             f"mean {view.mean} and std {view.std} must have one number for all or one for each of the {x.shape[1]} "
             "channels; fit the view to the data: view.fit(X)"
         )
-    mean, std = (torch.tensor(v, dtype=torch.float32).view(-1, 1, 1) for v in (view.mean, view.std))
-    low, scale = -mean / std, (1 / std).expand(max(len(mean), len(std)), 1, 1)
-    return low.to(x.device), scale.to(x.device)
+    n = max(len(view.mean), len(view.std))
+    mean, std = (v * n if len(v) == 1 else v for v in (view.mean, view.std))
+    low, high = ([(value - m) / s for m, s in zip(mean, std, strict=True)] for value in (0.0, 1.0))
+    step = [_unit(x) / s for s in std]
+    return _Scaling(
+        low=torch.tensor(low, device=x.device).view(-1, 1, 1),
+        step=torch.tensor(step, device=x.device).view(-1, 1, 1),
+        bounds=list(zip(low, high, strict=True)),
+    )
 
 
 def _unit(x: Tensor) -> float:
@@ -240,7 +265,7 @@ digit = partial(
     crop_ratio=(0.85, 1.15),
     flip=0.0,
     degrees=15.0,
-    shift=0.1,
+    shift=0.05,
     zoom=(0.85, 1.15),
     shear=10.0,
     padding="zeros",
