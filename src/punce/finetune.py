@@ -1,0 +1,254 @@
+"""Encoder and linear head trained together on a PU risk: after pretraining, or from scratch (the classic baselines).
+
+    head = finetune(encoder, view, X, labels, NNPU(prior), FinetuneConfig(epochs=10), prior=prior)
+    scores = head(extract_features(encoder, view, X_new))
+
+Both train the encoder in place and leave it, with the head they return, at the epoch with the lowest held-out PU
+estimate of the error; true labels are never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from punce import collectives
+from punce.batches import StratifiedBatches, own_part
+from punce.encoders import Encoder
+from punce.errors import InputError
+from punce.holdout import holdout_split
+from punce.labels import POSITIVE, Labels
+from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
+from punce.probe import LinearHead
+from punce.risks import NNPU, UPU, VPU, PvU, Risk
+from punce.risks.zero_one import zero_one_risk
+from punce.run import Run
+from punce.scenario import check_prior
+from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
+from punce.sync_norm import synchronise_batch_norm
+from punce.views import View
+
+_SEPARATE_SHARE = 0.25
+_PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
+
+
+@dataclass(frozen=True)
+class FinetuneConfig:
+    """How to train encoder and head.
+
+    `labelled_share` of every batch is labelled: P and U are drawn separately, P cycled at its own pace. "auto" does
+    so (a quarter) where labelled rows are rarer than that and the risk averages P and U separately (uPU, nnPU, vPU,
+    PvU with a prior); PN and PvU as a mean over all rows would aim at another mix, so they see the shares of the data.
+    None always sees those shares. `augment` trains on the first of `view`'s two views instead of the clean rows.
+    `validation_share` of P and U chooses the epoch; with 0 it is the last one.
+    """
+
+    epochs: int = 20
+    batch_size: int = 1024
+    optimizer: OptimizerName = "adam"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    warmup_epochs: float = 1.0
+    labelled_share: float | Literal["auto"] | None = "auto"
+    augment: bool = False
+    validation_share: float = 0.2
+    seed: int = 0
+
+
+def finetune(
+    encoder: Encoder,
+    view: View,
+    X: Tensor,
+    labels: Labels,
+    risk: Risk,
+    config: FinetuneConfig = FinetuneConfig(),  # noqa: B008  frozen
+    *,
+    prior: float,
+    head: LinearHead | None = None,
+    weights: Tensor | None = None,
+    folder: Path | None = None,
+    progress: bool = False,
+    writer: Any = None,
+    observer: Observer | None = None,
+) -> LinearHead:
+    """Train a pretrained `encoder` in place, with a new head or on from a probe's `head`, and return the head.
+
+    `prior` is the share of positives among the unlabelled rows that the held-out risk uses. `weights` (n,) are w(x)
+    for ``PvU(correction="weighted")``; without them they are made by :func:`duplicate_weights_of` on training rows.
+    The cut is at ``risk.decision_score``. With a `folder` the run goes on after a kill.
+
+    Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
+    """
+    model = Scorer(encoder)
+    if head is not None:
+        model.start_from(head)
+    return _train("finetune", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+
+
+def train_from_scratch(
+    encoder: Encoder,
+    view: View,
+    X: Tensor,
+    labels: Labels,
+    risk: Risk,
+    config: FinetuneConfig = FinetuneConfig(),  # noqa: B008  frozen
+    *,
+    prior: float,
+    weights: Tensor | None = None,
+    folder: Path | None = None,
+    progress: bool = False,
+    writer: Any = None,
+    observer: Observer | None = None,
+) -> LinearHead:
+    """Joint training of encoder and head on a risk: PN, PvU, uPU, nnPU as in the literature. See :func:`finetune`.
+
+    The encoder's weights are drawn anew from the seed first, so the result does not depend on what it held.
+    """
+    reinitialise(encoder, config.seed)
+    model = Scorer(encoder)
+    return _train("joint", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+
+
+def _train(
+    stage: str,
+    model: Scorer,
+    view: View,
+    X: Tensor,
+    labels: Labels,
+    risk: Risk,
+    config: FinetuneConfig,
+    prior: float,
+    weights: Tensor | None,
+    folder: Path | None,
+    progress: bool,
+    writer: Any,
+    observer: Observer | None,
+) -> LinearHead:
+    check_training_rows(X, labels, f"{stage} training")
+    check_prior(prior, open_interval=True)
+    train, held_out = holdout_split(labels, config.validation_share, config.seed)
+    share = _labelled_share(config.labelled_share, risk, labels)
+    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, share)
+    total, warmup = config.epochs * batches.per_epoch, round(config.warmup_epochs * batches.per_epoch)
+    synchronise_batch_norm(model).train()
+    ranked = on_all_ranks(model)
+    optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
+    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
+    best, duplicates = Best(model), _Duplicates(risk, weights, len(X))
+    run = Run(
+        stage,
+        total,
+        {**asdict(config), "risk": repr(risk), "prior": prior, "view": repr(view), "n_rows": len(X)},
+        {"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
+        folder=folder,
+        steps_per_epoch=batches.per_epoch,
+        rows_per_step=config.batch_size,
+        progress=progress,
+        writer=writer,
+    )
+    duplicates.ensure(lambda: duplicate_weights_of(view, X, labels, train, prior, config.seed))
+    for step in run.steps():
+        rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
+        epoch = step // batches.per_epoch
+        x = _augmented(view, X, rows, config.seed, epoch) if config.augment else view.clean(X[rows])
+        value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
+        run.require_finite(value, rows)
+        optimizer.zero_grad()
+        value.backward()
+        set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
+        optimizer.step()
+        run.log(risk=value)
+        if run.is_epoch_end(step):
+            run.record(**observed(observer, model, view))
+            if len(held_out):
+                scores = score_rows(model, view, X[held_out])
+                error = zero_one_risk(scores, label_of[held_out], prior, risk.decision_score)
+                best.offer(model, error)
+                run.record(held_out_risk=error)
+    if len(held_out) and config.epochs:
+        model.load_state_dict(best.state)
+    model.eval()
+    return model.linear_head(run.history)
+
+
+def _labelled_share(share: float | Literal["auto"] | None, risk: Risk, labels: Labels) -> float | None:
+    if share != "auto":
+        return share
+    is_separate = isinstance(risk, UPU | NNPU | VPU) or (
+        isinstance(risk, PvU) and risk.prior is not None and risk.correction != "none"
+    )
+    is_rare = float(np.mean(labels == POSITIVE)) < _SEPARATE_SHARE
+    return _SEPARATE_SHARE if is_separate and is_rare else None
+
+
+def _augmented(view: View, X: Tensor, rows: Tensor, seed: int, epoch: int) -> Tensor:
+    plan = view.plan(n_rows=len(X), seed=seed, epoch=epoch, X=X)
+    return plan.apply(X[rows], rows)[0]
+
+
+# Weighted duplicates ---------------------------------------------------------------------------------------------
+
+
+class _Duplicates:
+    """The weights w(x) that ``PvU(correction="weighted")`` takes beside scores and labels; other risks take none.
+
+    Kept in the checkpoint: they take seconds to make, and a resumed run must not depend on making them again.
+    """
+
+    def __init__(self, risk: Risk, given: Tensor | None, n: int) -> None:
+        self._wanted = isinstance(risk, PvU) and risk.correction == "weighted"
+        self._values = given
+        if given is not None and not self._wanted:
+            raise InputError(f"weights belong to PvU(correction='weighted'), not to {risk!r}")
+        if given is not None and given.shape != (n,):
+            raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(given.shape)}")
+
+    def ensure(self, make: Callable[[], Tensor]) -> None:
+        """Make the weights if this risk wants them and neither the caller nor a checkpoint brought them."""
+        if self._wanted and self._values is None:
+            self._values = make()
+
+    def of(self, rows: Tensor) -> dict[str, Tensor]:
+        """The risk's extra arguments for a batch."""
+        return {} if self._values is None else {"weights": self._values[rows]}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"values": self._values}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._values = state["values"] if self._values is None else self._values
+
+
+def duplicate_weights_of(view: View, X: Tensor, labels: Labels, train: Tensor, prior: float, seed: int = 0) -> Tensor:
+    """w(x) of the training rows by Elkan & Noto, rescaled to the prior; 0 elsewhere. Shape (n,).
+
+    The out-of-fold P-vs-U model is a regularised logistic regression on cheap features that saw no label: principal
+    components of the clean rows and a random kernel map of them, because a linear model of pixels misses too much.
+    """
+    values = torch.zeros(len(X), device=X.device)
+    if collectives.rank() == 0:  # one rank makes them, so that all hold the same bits
+        from punce.risks.elkan_noto import weighted_duplicates
+
+        features = _cheap_features(view, X[train], seed)
+        made = weighted_duplicates(features, labels[train.numpy()], prior, random_state=seed)
+        values[train] = torch.from_numpy(made.weights).to(values)
+    return collectives.global_sum(values)
+
+
+def _cheap_features(view: View, X: Tensor, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    from sklearn.decomposition import PCA
+    from sklearn.kernel_approximation import Nystroem
+
+    rows = torch.cat([view.clean(x).flatten(1) for x in torch.split(X, 4096)]).cpu().numpy()
+    n, width = rows.shape
+    if width > _PIXEL_COMPONENTS and n > _PIXEL_COMPONENTS:
+        rows = PCA(_PIXEL_COMPONENTS, svd_solver="randomized", random_state=seed).fit_transform(rows)
+    gamma = 1.0 / (2.0 * max(1e-12, float(rows.var(axis=0).sum())))  # about half the mean squared distance
+    kernel = Nystroem(gamma=gamma, n_components=min(_KERNEL_COMPONENTS, n), random_state=seed).fit_transform(rows)
+    return np.hstack([rows, kernel]).astype(np.float32)
