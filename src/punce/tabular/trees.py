@@ -1,0 +1,210 @@
+"""Fitted trees as plain arrays: saved without pickle, scored with NumPy alone.
+
+scikit-learn offers no way to store gradient boosting or a forest except pickle. Here all trees of a model lie one
+after another in flat arrays. Internal node k sends a row to ``left[k]`` or ``right[k]``:
+
+- a number goes left if it is at most ``threshold[k]``;
+- a category code goes left if ``left_codes[category[k], code]``; codes the node never saw go where missing values go;
+- a missing value (NaN) goes left if ``missing_left[k]``.
+
+A leaf points to itself, so that every row can take the same number of steps. Scores are added in scikit-learn's order
+and equal its own to the last bit (tests/tabular/test_trees.py).
+
+Shapes: T trees, N nodes in all, C categorical splits, n rows, d columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from punce.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+N_CODES = 256
+"""Category codes lie in 0 … 255; scikit-learn's boosting has at most 255 bins."""
+_CELLS = 2_000_000  # rows × trees walked at once: bounds the memory of scoring
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees of one model. `scale` multiplies the sum of leaves: 1 for boosting, 1/T for a forest."""
+
+    roots: npt.NDArray[np.int32]
+    feature: npt.NDArray[np.int32]
+    threshold: Floats
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    missing_left: npt.NDArray[np.bool_]
+    category: npt.NDArray[np.int32]
+    left_codes: npt.NDArray[np.bool_]
+    value: Floats
+    baseline: Floats
+    scale: Floats
+
+    def score(self, values: npt.NDArray[Any]) -> Floats:
+        """baseline + scale · Σ leaves. Shape: (n, d) -> (n,)."""
+        values = np.asarray(values)
+        size = max(1, _CELLS // max(1, len(self.roots)))
+        parts = [self._score(values[k : k + size]) for k in range(0, len(values), size)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _score(self, values: npt.NDArray[Any]) -> Floats:
+        at = np.repeat(self.roots[:, None], len(values), axis=1)
+        rows = np.arange(len(values))
+        while True:
+            after = np.where(self._goes_left(at, values, rows), self.left[at], self.right[at])
+            if np.array_equal(after, at):
+                break
+            at = after
+        total = np.full(len(values), self.baseline[0])
+        for leaves in self.value[at] * self.scale[0]:  # one tree after another: the order decides the last bit
+            total += leaves
+        return total
+
+    def _goes_left(
+        self, at: npt.NDArray[np.int32], values: npt.NDArray[Any], rows: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.bool_]:
+        """Shape: at (T, n) nodes -> (T, n)."""
+        x = values[rows, self.feature[at]]
+        left = x <= self.threshold[at]
+        if len(self.left_codes):
+            split = self.category[at]
+            is_code = split >= 0
+            # a code out of range was never seen in training
+            code = np.where(is_code & (x >= 0) & (x < N_CODES), x, N_CODES).astype(np.int64)
+            padded = np.concatenate([self.left_codes, np.zeros((len(self.left_codes), 1), dtype=bool)], axis=1)
+            stray = code == N_CODES
+            left = np.where(is_code, np.where(stray, self.missing_left[at], padded[split, code]), left)
+        return np.where(np.isnan(x), self.missing_left[at], left)
+
+    def arrays(self) -> Arrays:
+        """Name -> array, for safetensors."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:
+        """The trees :meth:`arrays` gave; refuses arrays that do not fit together."""
+        absent = [field.name for field in fields(cls) if field.name not in arrays]
+        if absent:
+            raise InputError(f"not stored trees: {absent} are missing")
+        trees = cls(**{field.name: np.asarray(arrays[field.name]) for field in fields(cls)})
+        _check(trees)
+        return trees
+
+
+def boosting_trees(model: Any, check_rows: npt.NDArray[Any] | None = None) -> Trees:
+    """The trees of a fitted binary HistGradientBoostingClassifier.
+
+    Its tree layout is private to scikit-learn, so the copy is compared with the model on `check_rows`.
+    """
+    n_columns = int(model.n_features_in_)
+    is_code = getattr(model, "is_categorical_", None)
+    is_code = np.zeros(n_columns, dtype=bool) if is_code is None else np.asarray(is_code)
+    columns = np.concatenate([np.flatnonzero(is_code), np.flatnonzero(~is_code)])  # its own order: codes first
+    known = _known_codes(model, columns[: int(is_code.sum())])
+    trees = [_boosting_tree(iteration[0], columns, known) for iteration in model._predictors]
+    baseline = float(np.asarray(model._baseline_prediction).ravel()[0])
+    joined = _join(trees, baseline, 1.0)
+    if check_rows is not None and not np.allclose(
+        joined.score(check_rows), model.decision_function(check_rows), rtol=0, atol=1e-9
+    ):
+        raise RuntimeError("this version of scikit-learn lays out its trees in a way punce does not know")
+    return joined
+
+
+def _known_codes(model: Any, code_columns: npt.NDArray[np.intp]) -> dict[int, npt.NDArray[Any]]:
+    """Column -> the codes seen in training, in the order of scikit-learn's own numbering."""
+    if len(code_columns) == 0:
+        return {}
+    seen = model._preprocessor.named_transformers_["encoder"].categories_
+    return {int(column): codes[~np.isnan(codes)] for column, codes in zip(code_columns, seen, strict=True)}
+
+
+@dataclass(frozen=True)
+class _Tree:
+    arrays: Arrays
+    left_codes: npt.NDArray[np.bool_]
+
+
+def _boosting_tree(predictor: Any, columns: npt.NDArray[np.intp], known: Mapping[int, npt.NDArray[Any]]) -> _Tree:
+    nodes = predictor.nodes
+    inner = nodes["is_leaf"] == 0
+    itself = np.arange(len(nodes))
+    is_code = inner & (nodes["is_categorical"] == 1)
+    feature = np.where(inner, columns[np.where(inner, nodes["feature_idx"], 0)], 0)
+    missing_left = nodes["missing_go_to_left"] == 1
+    tables = [
+        _code_table(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][k]], known[int(feature[k])], missing_left[k])
+        for k in np.flatnonzero(is_code)
+    ]
+    arrays: Arrays = {
+        "feature": feature,
+        "threshold": np.where(inner, nodes["num_threshold"], 0.0),
+        "left": np.where(inner, nodes["left"], itself),
+        "right": np.where(inner, nodes["right"], itself),
+        "missing_left": missing_left,
+        "category": np.where(is_code, np.cumsum(is_code) - 1, -1),
+        "value": nodes["value"],
+    }
+    return _Tree(arrays, np.array(tables, dtype=bool).reshape(-1, N_CODES))
+
+
+def _code_table(bitset: npt.NDArray[np.uint32], codes: npt.NDArray[Any], missing_left: bool) -> npt.NDArray[np.bool_]:
+    """Whether each code 0 … 255 goes left. Bit k of the bitset speaks of the k-th code seen in training."""
+    table = np.full(N_CODES, bool(missing_left))
+    bits = np.unpackbits(np.ascontiguousarray(bitset, dtype="<u4").view(np.uint8), bitorder="little")
+    table[codes.astype(np.int64)] = bits[: len(codes)] == 1
+    return table
+
+
+def _join(trees: list[_Tree], baseline: float, scale: float) -> Trees:
+    sizes = np.array([len(tree.arrays["feature"]) for tree in trees], dtype=np.int64)
+    splits = np.array([len(tree.left_codes) for tree in trees], dtype=np.int64)
+    first_node = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)[: len(trees)]
+    first_split = np.concatenate([[0], np.cumsum(splits)[:-1]])[: len(trees)]
+
+    def stacked(name: str, dtype: Any, shift: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        parts = [tree.arrays[name] + (0 if shift is None else shift[k]) for k, tree in enumerate(trees)]
+        return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
+
+    in_own_tree = stacked("category", np.int32)
+    category = np.where(in_own_tree >= 0, stacked("category", np.int32, first_split), -1).astype(np.int32)
+    tables = [tree.left_codes for tree in trees]
+    return Trees(
+        roots=first_node,
+        feature=stacked("feature", np.int32),
+        threshold=stacked("threshold", np.float64),
+        left=stacked("left", np.int32, first_node),
+        right=stacked("right", np.int32, first_node),
+        missing_left=np.concatenate([t.arrays["missing_left"] for t in trees]) if trees else np.empty(0, bool),
+        category=category,
+        left_codes=np.concatenate(tables) if tables else np.empty((0, N_CODES), bool),
+        value=stacked("value", np.float64),
+        baseline=np.array([baseline]),
+        scale=np.array([scale]),
+    )
+
+
+def _check(trees: Trees) -> None:
+    """A damaged file must not walk in circles or read beside an array."""
+    n = len(trees.feature)
+    same = ("threshold", "left", "right", "missing_left", "category", "value")
+    wrong = [name for name in same if getattr(trees, name).shape != (n,)]
+    if trees.left_codes.ndim != 2 or trees.left_codes.shape[1] != N_CODES:
+        wrong.append("left_codes")
+    if wrong:
+        raise InputError(f"not stored trees: {wrong} have the wrong shape")
+    nodes = np.arange(n)
+    leaf = (trees.left == nodes) & (trees.right == nodes)
+    forward = (trees.left > nodes) & (trees.right > nodes) & (trees.left < n) & (trees.right < n)
+    if not (leaf | forward).all() or ((trees.roots < 0) | (trees.roots >= n)).any():
+        raise InputError("not stored trees: a node leads back or out of its tree")
+    if (trees.category >= len(trees.left_codes)).any() or (trees.feature < 0).any():
+        raise InputError("not stored trees: a split names a column or code table that does not exist")
