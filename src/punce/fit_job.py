@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce import __version__
+from punce import __version__, collectives
 from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData, check, read
 from punce.errors import InputError
@@ -148,20 +148,29 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
     data, checked = read_and_check(source, say)
     classifier.set_params(kind=data.kind)
     folder = RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
-    if folder.open():
+    is_first = collectives.rank() == 0
+    if is_first and folder.open():
         say(f"going on with the unfinished run in {out}")
+    collectives.any_rank(False)  # the others wait until the folder is there
     X = data.load()
     noted = _fit(classifier, X, data.labels, folder)
+    outcome = FitOutcome(out, classifier, data, noted)
+    if is_first:
+        _write_results(outcome, checked, X, {"data": asdict(source), "model": asdict(model)}, scores)
+        folder.finish()
+    return outcome
+
+
+def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:
+    out, classifier, data = outcome.folder, outcome.classifier, outcome.data
     classifier.save(out / "model")
     _write_scores(out, data, classifier.scores_, scores)
     _write_history(out, classifier.history_)
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
-    content = report_content(classifier, data, checked, X, noted, {"data": asdict(source), "model": asdict(model)})
+    content = report_content(classifier, data, checked, X, outcome.warnings, options)
     write_text(out / "report.json", json.dumps(content.to_json()) + "\n")
     write_report(content, out / "report.html")
-    write_text(out / "MODEL_CARD.md", model_card(classifier, data, noted))
-    folder.finish()
-    return FitOutcome(out, classifier, data, noted)
+    write_text(out / "MODEL_CARD.md", model_card(classifier, data, outcome.warnings))
 
 
 def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFolder) -> tuple[str, ...]:

@@ -42,10 +42,12 @@ def fit(
     """Learn from a few labelled positives and a pile of unlabelled rows."""
     from rich.console import Console
 
+    from punce import collectives
     from punce.errors import InputError
     from punce.fit_job import DataOptions, ModelOptions, read_and_check, run_fit
 
-    console = Console()
+    collectives.init_from_environment()  # under torchrun every rank runs this command
+    console = Console(quiet=collectives.rank() > 0)
     if scores not in ("parquet", "csv"):
         raise InputError(f"--scores must be parquet or csv, got {scores!r}")
     source = DataOptions(
