@@ -28,7 +28,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from punce import collectives
 from punce.checkpoint import CheckpointStore, flatten_state, unflatten_state
@@ -96,6 +96,8 @@ class Run:
         self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
         self._save_every, self._progress, self._writer = save_every, progress, writer
         self._sums: dict[str, float] = {}
+        self._buffers = [b for module in state.values() if isinstance(module, nn.Module) for b in module.buffers()]
+        self._buffers_before: list[Tensor] = [buffer.clone() for buffer in self._buffers]
         self._terminated = False
         self._is_first_rank = collectives.rank() == 0
         self._folder = folder
@@ -118,6 +120,7 @@ class Run:
         )
         with progress, _OnSigterm(self._note_sigterm):
             while self.step < self.total_steps:
+                _copy(self._buffers, to=self._buffers_before)
                 yield self.step
                 self.step += 1
                 if self.step % self._steps_per_epoch == 0 or self.step == self.total_steps:
@@ -161,6 +164,7 @@ class Run:
             raise self._unusable(str(error), rows, inputs) from error
 
     def _unusable(self, what: str, rows: Tensor, inputs: Tensor | None) -> TrainingError:
+        _copy(self._buffers_before, to=self._buffers)  # BatchNorm has averaged the bad batch into its statistics
         return TrainingError(
             f"{self.stage}: {what}; at step {self.step}, {_suspects(rows, inputs)}. The weights are those of the step "
             "before. Look for non-finite or huge values in these rows, or lower the learning rate"
@@ -275,6 +279,12 @@ class _OnSigterm:
     def __exit__(self, *_: object) -> None:
         if self._active:
             signal.signal(signal.SIGTERM, self._previous)
+
+
+@torch.no_grad()
+def _copy(tensors: list[Tensor], *, to: list[Tensor]) -> None:
+    if tensors:
+        torch._foreach_copy_(to, tensors)  # one launch for all on a GPU
 
 
 def _generator_states() -> dict[str, Tensor]:

@@ -3,7 +3,8 @@
     python -m tests.runs.killing --kills 20 --world 2 -- FOLDER --epochs 20      # the arguments of tests.runs.tiny
 
 Processes are forked from one that has imported torch, because importing takes longer than the whole run. What a kill
-can hit is the same. Prints JSON: the final sha256, the kills, and how many of them cut a checkpoint short.
+can hit is the same. Prints JSON: the sha256 of an uninterrupted run and of the interrupted one, the exit codes after
+SIGTERM, and how many kills cut a checkpoint short.
 """
 
 from __future__ import annotations
@@ -37,13 +38,18 @@ SURVIVORS_END_WITHIN = 30.0
 class Rank:
     pid: int
     lines: TextIO
+    code: int | None = None
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
-    def wait(self) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+    def wait(self, flags: int = 0) -> int | None:
+        """Its exit code; with WNOHANG None while it still runs."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, flags)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
 
     def wait_for_steps(self, count: int) -> None:
         while count > 0:
@@ -101,6 +107,8 @@ def kill_once(ranks: Sequence[Rank], rng: random.Random) -> None:
     assert victim.wait() == -signal.SIGKILL, "the run ended before it was killed"
     for other in ranks:
         if other is not victim:
+            if steps == 0:  # still meeting, they cannot notice before their timeout; torchrun ends them so
+                os.kill(other.pid, signal.SIGTERM)
             assert wait_within(other, SURVIVORS_END_WITHIN) != 0
     for rank in ranks:
         rank.lines.close()
@@ -109,11 +117,10 @@ def kill_once(ranks: Sequence[Rank], rng: random.Random) -> None:
 def wait_within(rank: Rank, seconds: float) -> int:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        pid, status = os.waitpid(rank.pid, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
+        code = rank.wait(os.WNOHANG)
+        if code is not None:
+            return code
         time.sleep(0.005)
-    rank.kill()
     raise AssertionError(f"a rank still ran {seconds} s after its peer was killed")
 
 
@@ -125,6 +132,25 @@ def finish(ranks: Sequence[Rank]) -> str:
     return str(json.loads(output[0].splitlines()[-1])["sha256"])
 
 
+def terminate_once(ranks: Sequence[Rank], rng: random.Random) -> list[int | None]:
+    """SIGTERM to one rank in its steps; the exit codes of all."""
+    victim = rng.choice(ranks)
+    victim.wait_for_steps(2)
+    os.kill(victim.pid, signal.SIGTERM)
+    for rank in ranks:
+        rank.lines.read()
+    return [rank.wait() for rank in ranks]
+
+
+def killed(ranks: Sequence[Rank], rng: random.Random) -> None:
+    try:
+        kill_once(ranks, rng)
+    except AssertionError as failure:
+        for rank in ranks:
+            rank.kill()
+        raise AssertionError(f"{failure}; exit codes {[rank.wait() for rank in ranks]}") from failure
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=20)
@@ -132,19 +158,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("run", nargs="+", help="arguments of tests.runs.tiny")
     options = parser.parse_args()
-    rng, cut_short, began = random.Random(options.seed), 0, time.monotonic()
+    folder, others = options.run[0], options.run[1:]
+    whole = finish(fork_ranks([f"{folder}-whole", *others, "--save-every", "1e9"], options.world))
+    rng, cut_short, world = random.Random(options.seed), 0, options.world
     for _ in range(options.kills):
-        ranks = fork_ranks([*options.run, "--announce"], options.world)
-        try:
-            kill_once(ranks, rng)
-        except AssertionError as failure:
-            for rank in ranks:
-                rank.kill()
-            raise AssertionError(f"{failure}; exit codes {[rank.wait() for rank in ranks]}") from failure
-        cut_short += any(Path(options.run[0]).glob("checkpoints/.tmp-*"))
+        killed(fork_ranks([folder, *others, "--announce"], world), rng)
+        cut_short += any(Path(folder).glob("checkpoints/.tmp-*"))
+    codes = terminate_once(fork_ranks([folder, *others, "--announce"], world), rng)
     digest = finish(fork_ranks(options.run, options.world))
-    seconds = round(time.monotonic() - began, 1)
-    result = {"sha256": digest, "kills": options.kills, "cut_short": cut_short, "seconds": seconds}
+    result = {"whole": whole, "sha256": digest, "sigterm": codes, "cut_short": cut_short}
     sys.stdout.write(json.dumps(result) + "\n")
 
 

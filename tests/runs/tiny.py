@@ -13,6 +13,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +95,8 @@ def arguments(line: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(line)
 
 
-def train(options: argparse.Namespace) -> str:
+def train(options: argparse.Namespace, before_step: Callable[[int], None] | None = None) -> str:
+    """The run; `before_step` is called with 1, 2, … as this process begins its steps. Returns the sha256."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1 + collectives.rank())  # ranks draw different dropout masks, as real runs do
     train_part = load("digits").train
@@ -104,7 +107,7 @@ def train(options: argparse.Namespace) -> str:
         encoder = Tiny(options.dropout)
     if options.double:
         encoder, view = encoder.double(), DoubleView(view)
-    watch(encoder, options)
+    watch(encoder, before_step or following(options))
     config = PretrainConfig(options.epochs, BATCH, options.optimizer, options.lr, monitor_prior=sample.prior)
     folder, every = options.folder, options.save_every
     history = pretrain(encoder, view, X, sample.labels, PuNCE(sample.prior), config, folder=folder, save_every=every)
@@ -115,24 +118,26 @@ def train(options: argparse.Namespace) -> str:
     return sha256_of(encoder)
 
 
-def watch(encoder: Encoder, options: argparse.Namespace) -> None:
-    """Say when a step begins, and die where asked; a forward hook leaves the training code alone."""
-    calls = 0
+def watch(encoder: Encoder, before_step: Callable[[int], None]) -> None:
+    """Call back as each step begins; a forward hook leaves the training code alone."""
+    numbers = count(1)
+    encoder.backbone.register_forward_pre_hook(lambda module, inputs: before_step(next(numbers)))
 
-    def before(module: nn.Module, inputs: Any) -> None:
-        nonlocal calls
-        calls += 1
+
+def following(options: argparse.Namespace) -> Callable[[int], None]:
+    """Say when a step begins, and die where the options ask for it."""
+
+    def before_step(number: int) -> None:
         if options.announce:
-            sys.stdout.write(f"step {calls} of process {os.getpid()}\n")
+            sys.stdout.write(f"step {number} of process {os.getpid()}\n")
             sys.stdout.flush()
         mark = options.folder / "died"
-        last = collectives.rank() == collectives.world_size() - 1
-        if calls == options.die_at and last and not mark.exists():
+        if number == options.die_at and collectives.rank() == collectives.world_size() - 1 and not mark.exists():
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    encoder.backbone.register_forward_pre_hook(before)
+    return before_step
 
 
 def main() -> None:
