@@ -1,0 +1,163 @@
+"""The classic PU methods trained jointly (encoder and head) on MNIST odd/even with 1,000 labelled positives.
+
+    PUNCE_DATA=... python benchmarks/mnist_baselines.py                  # all methods not yet in the results
+    PUNCE_DATA=... python benchmarks/mnist_baselines.py --only nnpu      # one, anew
+
+The paper's MLP at width 0.2, single_set, seed 0. "selected" is the test accuracy of the epoch that held-out P and U
+chose; "oracle" is that of the best epoch by test labels, which nobody without negatives could choose. Each method's
+result is written as soon as it is there. The paper trains the full width for longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from machine import RESULTS, save
+from torch import Tensor
+
+from punce.data import load, simulate_pu
+from punce.encoders import MLP
+from punce.finetune import FinetuneConfig, train_from_scratch
+from punce.labels import Labels
+from punce.probe import extract_features
+from punce.risks import NNPU, PN, UPU, PvU, Risk
+from punce.risks.vpu import phi_decision_score, phi_scale
+from punce.scorer import Observer, ScoreRows
+from punce.selfpu import SelfPUConfig, selfpu
+from punce.views import View, digit
+from punce.vpu import VPUConfig, train_vpu
+
+NAME = "mnist_baselines"
+WIDTH, N_LABELLED, SEED = 0.2, 1000, 0
+PAPER = {"pn": 65.32, "pvu": 91.10, "upu": 91.14, "nnpu": 91.83}  # Table 2, PU MNIST, n_P = 1k
+
+
+@dataclass(frozen=True)
+class Setting:
+    X: Tensor
+    labels: Labels
+    prior: float
+    X_test: Tensor
+    is_positive: Tensor
+    view: View
+
+    def accuracy(self, scores: Tensor, cut: float) -> float:
+        return 100.0 * float(((scores > cut) == self.is_positive).float().mean())
+
+    def oracle(self, cut_of: Callable[[Tensor], float]) -> Observer:
+        """Watches test accuracy; training never sees it."""
+
+        def watch(scores_of: ScoreRows) -> dict[str, float]:
+            scores = scores_of(self.X_test)
+            return {"oracle_accuracy": self.accuracy(scores, cut_of(scores))}
+
+        return watch
+
+
+@dataclass(frozen=True)
+class Outcome:
+    config: dict[str, Any]
+    history: list[dict[str, Any]]
+    selected: float
+
+
+def setting() -> Setting:
+    data = load("mnist", download=False)
+    sample = simulate_pu(data.train.y_true, N_LABELLED, "single_set", SEED)
+    X = torch.from_numpy(data.train.X)
+    is_positive = torch.from_numpy(data.test.y_true == 1)
+    return Setting(X, sample.labels, sample.prior, torch.from_numpy(data.test.X), is_positive, digit().fit(X))
+
+
+def joint(make: Callable[[float], Risk], **changes: Any) -> Callable[[Setting], Outcome]:
+    def run(s: Setting) -> Outcome:
+        risk, encoder = make(s.prior), MLP(784, WIDTH)
+        config = FinetuneConfig(**changes)
+        watch = s.oracle(lambda _: risk.decision_score)
+        head = train_from_scratch(encoder, s.view, s.X, s.labels, risk, config, prior=s.prior, observer=watch)
+        scores = head(extract_features(encoder, s.view, s.X_test))
+        selected = s.accuracy(scores, risk.decision_score)
+        return Outcome({"risk": repr(risk), **asdict(config)}, head.history, selected)
+
+    return run
+
+
+def variational(s: Setting) -> Outcome:
+    encoder, config = MLP(784, WIDTH), VPUConfig(epochs=12, batch_size=1024)
+    # While it trains the scale is not fixed yet; the watcher takes the test rows' own quantile.
+    watch = s.oracle(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
+    head = train_vpu(encoder, s.view, s.X, s.labels, config, observer=watch)
+    scores = head(extract_features(encoder, s.view, s.X_test))
+    return Outcome(asdict(config), head.history, s.accuracy(scores, head.decision_score))
+
+
+def self_pu(s: Setting) -> Outcome:
+    encoder = MLP(784, WIDTH)
+    config = SelfPUConfig(epochs=10, batch_size=1024, select_from=2, select_until=8, select_every=2)
+    head = selfpu(encoder, s.view, s.X, s.labels, config, prior=s.prior, observer=s.oracle(lambda _: 0.0))
+    scores = head(extract_features(encoder, s.view, s.X_test))
+    return Outcome(asdict(config), head.history, s.accuracy(scores, 0.0))
+
+
+METHODS: dict[str, Callable[[Setting], Outcome]] = {
+    "pn": joint(lambda prior: PN(), epochs=15),
+    "pvu": joint(lambda prior: PvU(), epochs=15),
+    "upu": joint(UPU, epochs=15),
+    "nnpu": joint(NNPU, epochs=15),
+    "vpu": variational,
+    "selfpu": self_pu,
+}
+
+
+def measure(name: str, s: Setting) -> dict[str, Any]:
+    began = time.perf_counter()
+    outcome = METHODS[name](s)
+    return {
+        "selected": round(outcome.selected, 2),
+        "oracle": round(max(row["oracle_accuracy"] for row in outcome.history), 2),
+        "paper": PAPER.get(name),
+        "seconds": round(time.perf_counter() - began, 1),
+        "config": outcome.config,
+        "history": outcome.history,
+    }
+
+
+def results() -> dict[str, Any]:
+    path = RESULTS / f"{NAME}.json"
+    return json.loads(path.read_text())["methods"] if path.exists() else {}
+
+
+def table(methods: dict[str, Any]) -> str:
+    lines = [f"{'method':8} {'selected':>9} {'oracle':>8} {'paper':>8} {'seconds':>8}"]
+    for name in METHODS:
+        if row := methods.get(name):
+            paper = "–" if row["paper"] is None else f"{row['paper']:.2f}"
+            lines.append(f"{name:8} {row['selected']:9.2f} {row['oracle']:8.2f} {paper:>8} {row['seconds']:8.1f}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=METHODS, default=[], help="these methods, anew")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    s = setting()
+    todo = arguments.only or [name for name in METHODS if name not in results()]
+    for name in todo:
+        measured = measure(name, s)
+        # Read again just before writing, so that another method's result that came meanwhile stays.
+        methods = results() | {name: measured}
+        facts = {"data": "mnist odd/even", "n_labelled": N_LABELLED, "scenario": "single_set", "seed": SEED}
+        save(NAME, {**facts, "prior": s.prior, "encoder": f"MLP(784, width={WIDTH})", "methods": methods})
+    print(table(results()))
+
+
+if __name__ == "__main__":
+    main()
