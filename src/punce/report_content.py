@@ -59,7 +59,7 @@ def report_content(
         review=review_curve(p, u, prior, n_rows=n_u),
         map=_map(classifier, data, X),
         top=_top(classifier, data, X),
-        sensitivity=prior_sensitivity(p, u, prior, classifier.threshold_, n_rows=n_u),
+        sensitivity=prior_sensitivity(p, u, prior, classifier.threshold_, unlabelled=on_u),
         training=_training(classifier.history_),
         configuration=configuration,
         warnings=noted,
