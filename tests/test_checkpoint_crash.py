@@ -189,6 +189,23 @@ def test_everything_is_flushed_before_the_rename_and_the_rename_after(
 # kill -9
 
 
+def test_runs_killed_before_pruning_do_not_add_up(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    prune = CheckpointStore._prune
+    for step in (3, 4, 5):
+        calls: list[int] = []
+
+        def killed_at_the_second(self: CheckpointStore, calls: list[int] = calls) -> None:
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            prune(self)
+
+        monkeypatch.setattr(CheckpointStore, "_prune", killed_at_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            store.save(step, *content(step))
+        assert len(store.names()) == 3
+
+
 def save_for_ever(folder: Path) -> None:
     """What the killed process does: resume, then save and save."""
     store = CheckpointStore(folder)
@@ -199,15 +216,28 @@ def save_for_ever(folder: Path) -> None:
         store.save(step, *content(step, size=100_000))
 
 
+def wait_for_a_new_checkpoint(folder: Path) -> None:
+    before, patience = set(folder.glob("checkpoint-*")), time.monotonic() + 20.0
+    while time.monotonic() < patience:
+        if set(folder.glob("checkpoint-*")) - before:
+            return
+        time.sleep(0.001)
+
+
 def kill_many_times(folder: Path, kills: int) -> None:
     """Fork, let it save for a random moment, kill -9, check; prints how often a save was cut short."""
     rng, last, cut_short = random.Random(0), 0, 0
     warnings.simplefilter("error")
-    for _ in range(kills):
+    began = time.perf_counter()
+    CheckpointStore(folder).save(0, *content(0, size=100_000))
+    duration = time.perf_counter() - began
+    for kill in range(kills):
         child = os.fork()
         if child == 0:
             save_for_ever(folder)
-        time.sleep(rng.uniform(0.005, 0.06))
+        if kill % 2:  # let every other one get somewhere, however slow the machine
+            wait_for_a_new_checkpoint(folder)
+        time.sleep(rng.uniform(0.0, 3 * duration))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         cut_short += any(path.name.startswith(".tmp-") for path in folder.iterdir())
@@ -226,7 +256,7 @@ def kill_many_times(folder: Path, kills: int) -> None:
 
 def test_kill_9_at_any_moment_leaves_a_loadable_checkpoint(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.test_checkpoint_crash", str(tmp_path), "60"],
+        [sys.executable, "-m", "tests.test_checkpoint_crash", str(tmp_path), "40"],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -235,8 +265,8 @@ def test_kill_9_at_any_moment_leaves_a_loadable_checkpoint(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
-    assert outcome["steps"] > 60  # it made progress between kills
-    assert outcome["cut_short"] > 10  # and the kills did hit saves
+    assert outcome["steps"] >= 20  # it made progress between kills
+    assert outcome["cut_short"] >= 5  # and the kills did hit saves
 
 
 if __name__ == "__main__":

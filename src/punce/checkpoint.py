@@ -90,6 +90,7 @@ class CheckpointStore:
     folder: Path
     keep: int = 2
     _damaged: set[str] = field(default_factory=set, init=False, repr=False)
+    _last: int = field(default=0, init=False, repr=False)  # sequence numbers are never used twice
 
     def __post_init__(self) -> None:
         if self.keep < 1:
@@ -106,6 +107,8 @@ class CheckpointStore:
         text = _state_text(state)
         storable = _storable(tensors)
         needed = sum(tensor.nbytes for tensor in storable.values()) + len(text)
+        self._last = max(self._last, self._newest())
+        self._prune()  # what runs killed between renaming and pruning have left, which would add up
         try:
             path = self._write(step, storable, text)
         except (OSError, SafetensorError) as error:
@@ -164,13 +167,16 @@ class CheckpointStore:
     def _publish(self, temporary: Path, step: int) -> Path:
         """Rename into place under the next free sequence number; the same step may be saved again."""
         while True:
-            last = max((int(name.split("-")[1]) for name in self.names()), default=0)
-            path = self.folder / f"checkpoint-{last + 1:06d}-step-{step}"
+            self._last = max(self._last, self._newest()) + 1
+            path = self.folder / f"checkpoint-{self._last:06d}-step-{step}"
             try:
                 return temporary.rename(path)
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
+
+    def _newest(self) -> int:
+        return max((int(name.split("-")[1]) for name in self.names()), default=0)
 
     def _prune(self) -> None:
         """Keep the last `keep` that are not known to be damaged."""
@@ -181,6 +187,7 @@ class CheckpointStore:
             doomed = self.folder / f".tmp-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
             try:
                 (self.folder / name).rename(doomed)
+                self._damaged.discard(name)
                 shutil.rmtree(doomed)
             except OSError as error:
                 warnings.warn(f"could not remove old checkpoint {name}: {error}", CheckpointWarning, stacklevel=3)
