@@ -72,17 +72,21 @@ def _crop_size(
 ) -> tuple[Tensor, Tensor]:
     """Width and height of the crop as shares of the image: uniform area, log-uniform ratio, first attempt that fits.
 
-    Shape: u_area, u_ratio (B, T) -> (B,), (B,). `aspect` is the image's height / width. When no attempt fits, the last
-    one is cut at the image's edges.
+    Shape: u_area, u_ratio (B, T) -> (B,), (B,). `aspect` is the image's height / width. Where no attempt fits (long
+    images, areas near the whole), it is the largest crop whose ratio is allowed.
     """
     area = scale[0] + (scale[1] - scale[0]) * u_area
     log_low, log_high = math.log(ratio[0]), math.log(ratio[1])
-    shape = torch.exp(log_low + (log_high - log_low) * u_ratio)
-    width, height = (area * shape * aspect).sqrt(), (area / shape / aspect).sqrt()
-    fits = (width <= 1) & (height <= 1)
-    fits[:, -1] = True
+    shape = torch.exp(log_low + (log_high - log_low) * u_ratio) * aspect
+    width2, height2 = area * shape, area / shape  # squares of the two shares
+    fits = (width2 <= 1) & (height2 <= 1)
     first = fits.to(torch.uint8).argmax(dim=1, keepdim=True)
-    return width.gather(1, first)[:, 0].clamp(max=1), height.gather(1, first)[:, 0].clamp(max=1)
+    found = fits.gather(1, first)[:, 0]
+    nearest = min(max(1 / aspect, ratio[0]), ratio[1]) * aspect
+    return (
+        torch.where(found, width2.gather(1, first)[:, 0].sqrt(), min(1.0, nearest)),
+        torch.where(found, height2.gather(1, first)[:, 0].sqrt(), min(1.0, 1 / nearest)),
+    )
 
 
 def matrices(g: Geometry, height: int, width: int) -> Tensor:
