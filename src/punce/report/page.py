@@ -106,7 +106,8 @@ def _environment() -> jinja2.Environment:
         measure_sentence=words.measure_sentence,
         review_goals=words.review_goals,
         flatten=words.flatten,
-        comparison_columns=parts.comparison_columns,
+        comparison_decimals=parts.comparison_decimals,
+        column_decimals=parts.column_decimals,
         training_panels=parts.training_panels,
         zip=zip,
     )

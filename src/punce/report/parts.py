@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from punce.report import charts
-from punce.report.content import Cell, ReportContent
+from punce.report import charts, words
+from punce.report.content import Cell, ReportContent, TopRows
 
 Section = tuple[str, str, bool]
 
@@ -60,9 +60,15 @@ def training_panels(stage: str, epochs: Sequence[dict[str, float | None]]) -> li
     return [charts.curve_panel(stage, name, at, [row.get(name) for row in epochs]) for name in names]
 
 
-def comparison_columns(comparison: dict[str, dict[str, Cell]]) -> list[str]:
-    """Every number any run has, in order of first appearance."""
-    return list(dict.fromkeys(name for numbers in comparison.values() for name in numbers))
+def comparison_decimals(comparison: dict[str, dict[str, Cell]]) -> dict[str, int]:
+    """Every number any run has, in order of first appearance, with its decimals."""
+    columns = dict.fromkeys(name for numbers in comparison.values() for name in numbers)
+    return {name: words.decimals_of(numbers.get(name) for numbers in comparison.values()) for name in columns}
+
+
+def column_decimals(top: TopRows) -> list[int]:
+    """The decimals of each column of the top rows."""
+    return [words.decimals_of(row.values[j] for row in top.rows) for j in range(len(top.columns))]
 
 
 def map_payload(content: ReportContent) -> dict[str, Any] | None:

@@ -74,29 +74,30 @@ def prior_sensitivity(
     prior: float,
     threshold: float,
     *,
-    n_rows: int | None = None,
+    unlabelled: npt.ArrayLike | None = None,
     shift: float = 0.1,
 ) -> tuple[SensitivityRow, ...]:
     """What follows if the prior were `shift` lower or higher, from held-out calibrated probabilities.
 
     P(y=1|x) = π·f_P(x)/f_U(x), and neither density depends on what we believe π to be: another prior scales every
-    probability by π'/π (up to 1), which moves rows across the threshold.
+    probability by π'/π (up to 1), which moves rows across the threshold. Rows are counted among `unlabelled`, the
+    probabilities of all unlabelled rows (by default the held-out ones).
     """
     p, u = _column(p_probability, "p_probability"), _column(u_probability, "u_probability")
+    everyone = u if unlabelled is None else _column(unlabelled, "unlabelled")
     prior = check_prior(prior, open_interval=True)
-    n = len(u) if n_rows is None else int(n_rows)
     values = [value for value in (prior - shift, prior, prior + shift) if 0.0 < value < 1.0]
-    return tuple(_at_prior(p, u, value, value / prior, threshold, n) for value in values)
+    return tuple(_at_prior(p, u, everyone, value, value / prior, threshold) for value in values)
 
 
-def _at_prior(p: Floats, u: Floats, prior: float, scale: float, threshold: float, n: int) -> SensitivityRow:
-    recall = float((np.minimum(1.0, p * scale) > threshold).mean())
-    called = float((np.minimum(1.0, u * scale) > threshold).mean())
+def _at_prior(p: Floats, u: Floats, everyone: Floats, prior: float, scale: float, threshold: float) -> SensitivityRow:
+    above_p, above_u, above = (np.minimum(1.0, values * scale) > threshold for values in (p, u, everyone))
+    recall, called = float(above_p.mean()), float(above_u.mean())
     hits = float(np.clip(prior * recall, max(0.0, called + prior - 1.0), called))
     return SensitivityRow(
         prior=prior,
-        hidden=prior * n,
-        called=round(called * n),
+        hidden=prior * len(everyone),
+        called=int(above.sum()),
         recall=recall,
         precision=hits / called if called > 0 else None,
         accuracy=hits + (1.0 - called) - (prior - hits),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCurve
@@ -52,15 +53,22 @@ def percent_range(interval: Interval) -> str:
     return f"{100 * interval.low:.1f}–{percent(interval.high)}"
 
 
-def number(value: Any) -> str:
-    """A short, exact-enough form of a table cell."""
+def number(value: Any, decimals: int | None = None) -> str:
+    """A short form of a table cell; `decimals` makes the numbers of a column line up."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return MISSING
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    return f"{value:.4g}"
+    short = f"{value:.4g}"
+    return short if decimals is None or "e" in short else f"{value:,.{decimals}f}"
+
+
+def decimals_of(values: Iterable[Any]) -> int:
+    """The decimals that the most precise of a column's numbers needs at four figures, at most six."""
+    shorts = [f"{value:.4g}" for value in values if isinstance(value, float) and math.isfinite(value)]
+    return min(6, max((len(short.partition(".")[2]) for short in shorts if "e" not in short), default=0))
 
 
 def sort_key(value: Cell) -> str | None:

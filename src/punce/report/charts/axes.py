@@ -115,7 +115,15 @@ def x_axis(frame: Frame, scale: Scale, title: str, *, most: int = 6) -> Markup:
         x = scale(value)
         parts.append(line(x, frame.bottom, x, frame.bottom + 4, "axis"))
         parts.append(text(x, frame.bottom + 17, tick_label(value), text_anchor="middle"))
-    parts.append(text((frame.left + frame.right) / 2, frame.bottom + 36, title, text_anchor="middle", cls="axis-title"))
+    parts.append(
+        text(
+            (frame.left + frame.right) / 2,
+            frame.bottom + 36,
+            _fitting(title, frame),
+            text_anchor="middle",
+            cls="axis-title",
+        )
+    )
     return group(parts)
 
 
@@ -127,6 +135,12 @@ def y_axis(frame: Frame, scale: Scale, *, most: int = 4, label: Callable[[float]
         parts.append(line(frame.left, y, frame.right, y, "grid"))
         parts.append(text(frame.left - 7, y + 4, label(value), text_anchor="end"))
     return group(parts)
+
+
+def _fitting(title: str, frame: Frame) -> str:
+    """A title cut to the frame: SVG text neither wraps nor stops by itself. About 6.5 pixels a letter."""
+    most = int((frame.right - frame.left) / 6.5)
+    return title if len(title) <= most else title[: most - 1] + "…"
 
 
 def _short(value: object) -> object:

@@ -27,7 +27,7 @@ def review_chart(curve: ReviewCurve, prior: float | None, width: int) -> Markup:
         _legend(frame),
     ]
     if prior is not None:
-        label = text(frame.right, y(prior) - 5, "precision in random order", text_anchor="end", cls="quiet")
+        label = text(frame.right, y(prior) + 14, "precision in random order", text_anchor="end", cls="halo quiet")
         parts += [line(frame.left, y(prior), frame.right, y(prior), "reference"), label]
     return svg(width, frame.bottom + 44, _describe(curve, last), parts)
 

@@ -21,7 +21,7 @@ def hidden_positives(histogram: Histogram, prior: float | None) -> list[float]:
 def score_chart(histogram: Histogram, prior: float | None, threshold: float | None, width: int) -> Markup:
     """Two panels over one axis: unlabelled rows above, held-out labelled positives below."""
     hidden = hidden_positives(histogram, prior)
-    upper = Frame(46.0, 34.0, width - 12.0, 34.0 + _PANEL)
+    upper = Frame(46.0, 52.0, width - 12.0, 52.0 + _PANEL)
     lower = Frame(upper.left, upper.bottom + _GAP, upper.right, upper.bottom + _GAP + _SMALL)
     x = Scale(histogram.edges[0], histogram.edges[-1], upper.left, upper.right)
     y_upper = Scale(0.0, max(1.0, *histogram.unlabelled, *hidden), upper.bottom, upper.top)
@@ -38,7 +38,7 @@ def score_chart(histogram: Histogram, prior: float | None, threshold: float | No
         x_axis(lower, x, histogram.axis, most=5 if width < 500 else 10),
     ]
     if threshold is not None and x.low <= threshold <= x.high:
-        parts.append(_threshold(x(threshold), upper.top, lower.bottom, threshold, width))
+        parts.insert(0, _threshold(x(threshold), lower.bottom, threshold, width))
     return svg(width, lower.bottom + 44, _describe(histogram, hidden, threshold), parts)
 
 
@@ -52,13 +52,10 @@ def _bars(histogram: Histogram, counts: list[float] | list[int], x: Scale, y: Sc
     return group(bars)
 
 
-def _threshold(at: float, top: float, bottom: float, value: float, width: int) -> Markup:
-    on_right = at > width * 0.75
-    label = f"threshold {value:.3g}"
-    where = text(
-        at - 6 if on_right else at + 6, top - 10, label, text_anchor="end" if on_right else "start", cls="strong"
-    )
-    return group([line(at, top - 22, at, bottom, "threshold"), where])
+def _threshold(at: float, bottom: float, value: float, width: int) -> Markup:
+    anchor = "end" if at > width * 0.75 else "start" if at < width * 0.25 else "middle"
+    label = text(at, 14, f"threshold {value:.3g}", text_anchor=anchor, cls="strong")
+    return group([line(at, 20, at, bottom, "threshold"), label])
 
 
 def _describe(histogram: Histogram, hidden: list[float], threshold: float | None) -> str:

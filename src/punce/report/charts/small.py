@@ -49,7 +49,7 @@ def curve_panel(stage: str, name: str, epochs: Sequence[float], values: Sequence
 
 def _grid(frame: Frame, x: Scale, y: Scale) -> list[Markup]:
     parts = []
-    for value in ticks(y.low, y.high, 3):
+    for value in ticks(y.low, y.high, 4):
         parts.append(line(frame.left, y(value), frame.right, y(value), "grid"))
         parts.append(text(frame.left - 6, y(value) + 4, tick_label(value), text_anchor="end"))
     whole = [value for value in ticks(x.low, x.high, 4) if value == round(value)]

@@ -1,0 +1,278 @@
+"""The page in a real browser: nothing requested, logged or executed that is not ours; hover and sort work.
+
+Skipped, saying so, where there is no Chromium (Debian: ``apt-get install chromium-headless-shell``) or no playwright.
+``PUNCE_BROWSER`` names another executable.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from punce.report import ReportContent, TopRow, TopRows, thumbnail_sheet, write_report
+
+from .samples import HOSTILE, content, hostile
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
+DESK, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
+PAD = 16  # of the map, in report.js
+
+
+@dataclass
+class Visit:
+    page: Any
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def text(self, selector: str) -> str:
+        return str(self.page.inner_text(selector))
+
+    def column(self, header: str) -> list[str]:
+        """The top table's cells under a heading, as shown."""
+        names = [name.rstrip(" \u00a0↕↑↓") for name in self.page.locator("#top-table thead th").all_inner_texts()]
+        cells = f"#top-table tbody tr:not([hidden]) > :nth-child({names.index(header) + 1})"
+        return [text.strip() for text in self.page.locator(cells).all_inner_texts()]
+
+    def calm(self) -> None:
+        """Only the file itself was asked for, and the console is empty."""
+        assert self.messages == []
+        assert [url for url in self.requests if not url.startswith("data:")] == [self.page.url.partition("#")[0]]
+        assert self.page.evaluate("window.hacked") is None
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    executable = os.environ.get("PUNCE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    if executable is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed and PUNCE_BROWSER is not set")
+    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=executable, args=QUIET + root)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    contexts = []
+
+    def go(report: ReportContent, viewport: dict[str, int] = DESK, **options: Any) -> Visit:
+        context = browser.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        path = write_report(report, tmp_path / "a page & <b>.html")
+        seen = Visit(context.new_page())
+        seen.page.on("console", lambda message: seen.messages.append(message.text))
+        seen.page.on("pageerror", lambda error: seen.messages.append(str(error)))
+        seen.page.on("dialog", lambda dialog: seen.messages.append(dialog.message))
+        seen.page.on("request", lambda request: seen.requests.append(request.url))
+        seen.page.goto(path.as_uri())
+        seen.page.wait_for_selector("footer")
+        return seen
+
+    yield go
+    for context in contexts:
+        context.close()
+
+
+def lonely_point(report: ReportContent) -> int:
+    """A point far from all others, so that the pointer cannot mean another."""
+    assert report.map is not None
+    xy = np.stack([report.map.x, report.map.y], axis=1)
+    distance = np.linalg.norm(xy[:, None] - xy[None], axis=2) + 9 * np.eye(len(xy))
+    return int(distance.min(axis=1).argmax())
+
+
+def pixel(seen: Visit, report: ReportContent, i: int) -> tuple[float, float]:
+    assert report.map is not None
+    seen.page.locator("#map-canvas").scroll_into_view_if_needed()
+    box = seen.page.locator("#map-canvas").bounding_box()
+    x = PAD + report.map.x[i] * (box["width"] - 2 * PAD)
+    y = PAD + (1 - report.map.y[i]) * (box["height"] - 2 * PAD)
+    return box["x"] + x, box["y"] + y
+
+
+@pytest.mark.parametrize("kind", ["table", "images", "texts"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_opens_quietly_and_fits(visit: Any, kind: str, viewport: dict[str, int]) -> None:
+    seen = visit(content(60, 10, images=kind == "images", texts=kind == "texts"), viewport)
+    seen.calm()
+    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shown = seen.page.locator("#scores svg:visible, #review svg:visible").count()
+    assert shown == 2  # one of the two widths each
+
+
+def test_an_empty_report_opens(visit: Any) -> None:
+    visit(ReportContent("nothing yet")).calm()
+
+
+def test_hover_shows_the_row(visit: Any) -> None:
+    report = content(60, 10)
+    seen = visit(report)
+    assert report.map is not None
+    i = lonely_point(report)
+    assert seen.page.locator("#map-card").is_hidden()
+    seen.page.mouse.move(*pixel(seen, report, i))
+    card = seen.text("#map-card")
+    assert report.map.names[i] in card
+    assert f"{100 * report.map.probability[i]:.1f} %" in card
+    assert "country" in card
+    assert str(report.map.cells[i][1]) in card
+    seen.page.mouse.move(2, 2)
+    assert seen.page.locator("#map-card").is_hidden()
+    seen.calm()
+
+
+def test_hover_shows_the_picture_of_that_row(visit: Any) -> None:
+    tones = np.arange(60) * 4
+    report = content(60, 5)
+    assert report.map is not None
+    sheet = thumbnail_sheet([np.full((8, 8), tone, np.uint8) for tone in tones])
+    report = replace(report, map=replace(report.map, sheet=sheet, thumbnails=tuple(range(60))))
+    seen = visit(report)
+    i = lonely_point(report)
+    seen.page.wait_for_timeout(50)
+    seen.page.mouse.move(*pixel(seen, report, i))
+    read = "document.querySelector('#map-card canvas').getContext('2d').getImageData(4, 4, 1, 1).data[0]"
+    assert abs(seen.page.evaluate(read) - tones[i]) < 10
+    seen.calm()
+
+
+def test_tap_and_keyboard_show_rows(visit: Any) -> None:
+    report = content(60, 10, texts=True)
+    assert report.map is not None
+    seen = visit(report, PHONE, has_touch=True, is_mobile=True)
+    i = lonely_point(report)
+    seen.page.touchscreen.tap(*pixel(seen, report, i))
+    assert report.map.texts[i] in seen.text("#map-card")
+    seen.page.focus("#map-canvas")
+    seen.page.keyboard.press("Home")
+    best = int(np.argmax(report.map.probability))
+    assert report.map.names[best] in seen.text("#map-card")
+    assert report.map.names[best] in (seen.page.text_content("#map-live") or "")
+    seen.page.keyboard.press("Escape")
+    assert seen.page.locator("#map-card").is_hidden()
+    seen.calm()
+
+
+def test_map_filters_and_zoom(visit: Any) -> None:
+    report = content(60, 10)
+    seen = visit(report)
+    i = lonely_point(report)
+    at = pixel(seen, report, i)
+    for box in ("#map-labelled", "#map-unlabelled"):
+        seen.page.uncheck(box)
+    seen.page.mouse.move(*at)
+    assert seen.page.locator("#map-card").is_hidden()
+    for box in ("#map-labelled", "#map-unlabelled"):
+        seen.page.check(box)
+    for _ in range(8):
+        seen.page.click("#map-in")
+    seen.page.mouse.move(*at)
+    assert report.map is not None
+    zoomed_elsewhere = seen.page.locator("#map-card").is_hidden() or report.map.names[i] not in seen.text("#map-card")
+    assert zoomed_elsewhere
+    seen.page.click("#map-reset")
+    seen.page.mouse.move(*at)
+    assert report.map.names[i] in seen.text("#map-card")
+    seen.calm()
+
+
+def test_sort_by_mouse_and_keyboard(visit: Any) -> None:
+    seen = visit(content(60, 20))
+    ranks = seen.column("Rank")
+    assert ranks == [str(i) for i in range(1, 21)]
+    seen.page.get_by_role("button", name="amount").click()
+    amounts = [float(value) for value in seen.column("amount")]
+    assert amounts == sorted(amounts, reverse=True)
+    assert seen.column("Rank") != ranks
+    seen.page.get_by_role("button", name="country").focus()
+    seen.page.keyboard.press("Enter")
+    countries = seen.column("country")
+    assert countries == sorted(countries)
+    assert len(set(countries)) > 1
+    seen.page.keyboard.press("Enter")
+    assert seen.column("country")[0] == countries[-1]
+    states = seen.page.eval_on_selector_all("#top-table th[aria-sort]", "all => all.map(th => th.ariaSort)")
+    assert sorted(set(states)) == ["descending", "none"]
+    assert states.count("descending") == 1
+    seen.calm()
+
+
+def test_missing_values_sort_last_both_ways(visit: Any) -> None:
+    rows = tuple(TopRow(i + 1, f"r{i}", 0.5, (value,)) for i, value in enumerate((3.0, None, 10.0, -1.0)))
+    seen = visit(ReportContent("t", top=TopRows(rows, ("x",))))
+    for expected in (["10.0", "3.0", "-1.0", "–"], ["-1.0", "3.0", "10.0", "–"]):
+        seen.page.get_by_role("button", name="x", exact=False).last.click()
+        assert [float(v) if v != "–" else v for v in seen.column("x")] == [
+            float(v) if v != "–" else v for v in expected
+        ]
+
+
+def test_filter_counts_rows(visit: Any) -> None:
+    seen = visit(content(60, 20))
+    seen.page.fill("#top-filter", "日本")
+    assert set(seen.column("country")) == {"日本"}
+    assert seen.text("#top-shown") == f"{len(seen.column('country'))} of 20 rows"
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_hostile_texts_do_nothing(visit: Any, viewport: dict[str, int]) -> None:
+    report = hostile()
+    seen = visit(report, viewport)
+    assert report.map is not None
+    seen.page.focus("#map-canvas")
+    for _ in range(len(report.map.x)):
+        seen.page.keyboard.press("ArrowRight")
+        assert seen.page.locator("#map-card :is(script, img, svg, style)").count() == 0
+    for button in seen.page.locator("#top-table button.sort").all():
+        button.click()
+    for summary in seen.page.locator("summary").all():
+        summary.click()
+    assert HOSTILE[0] in seen.text("#warnings")
+    assert HOSTILE[3] in seen.text("#top-table")
+    assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    seen.calm()
+
+
+def test_the_policy_stops_what_would_slip_through(visit: Any) -> None:
+    seen = visit(content(20, 5))
+    run = """async () => {
+      const broken = [];
+      document.addEventListener('securitypolicyviolation', (event) => broken.push(event.effectiveDirective));
+      const attempt = (act) => { try { act(); } catch (error) { broken.push(error.name); } };
+      const script = document.createElement('script');
+      attempt(() => { script.textContent = 'window.hacked = 1'; document.body.append(script); });
+      attempt(() => { document.body.innerHTML += '<b>x</b>'; });
+      attempt(() => { const i = new Image(); i.src = 'http://127.0.0.1:9/x.png'; document.body.append(i); });
+      await fetch('http://127.0.0.1:9/').catch((error) => broken.push(error.name));
+      await new Promise((done) => setTimeout(done, 50));
+      return broken;
+    }"""
+    broken = seen.page.evaluate(run)
+    assert {"img-src", "connect-src", "TypeError"} <= set(broken)
+    assert seen.page.evaluate("window.hacked") is None
+
+
+def test_dark_mode_and_print_change_the_colours(visit: Any) -> None:
+    seen = visit(content(60, 5), color_scheme="light")
+    ink = "getComputedStyle(document.body).color"
+    drawn = "document.querySelector('#map-canvas').toDataURL()"
+    light = seen.page.evaluate(f"[{ink}, {drawn}]")
+    seen.page.emulate_media(color_scheme="dark")
+    dark = seen.page.evaluate(f"[{ink}, {drawn}]")
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+    seen.page.emulate_media(media="print", color_scheme="dark")
+    assert seen.page.evaluate(ink) == "rgb(0, 0, 0)"
+    seen.calm()

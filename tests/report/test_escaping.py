@@ -1,0 +1,139 @@
+"""No text can become markup: checked on the page's source, wherever Python runs.
+
+What the browser would see is found with the standard library's HTML parser; a text that escaped its place would show
+as another element, another attribute or another end of a script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from punce.report import ReportContent, render_report
+from punce.report.page import script_json
+from punce.report.words import printable
+
+from .samples import HOSTILE, content, hostile
+
+VOID = {"meta", "link", "img", "input"}
+
+
+class Seen(HTMLParser):
+    """Elements with their attributes, the text by element, and the balance of tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.words: list[str] = []
+        self.comments: list[str] = []
+        self.feed(html)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.raw:
+            self.raw[self.open[-1]].append(data)
+        else:
+            self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+
+def check_harmless(html: str) -> Seen:
+    seen = Seen(html)
+    tags = [tag for tag, _ in seen.elements]
+    assert tags.count("script") == 2
+    assert tags.count("style") == 1
+    assert not seen.comments
+    assert not {"iframe", "object", "embed", "base", "form", "foreignobject", "use"} & set(tags)
+    for _, attributes in seen.elements:
+        assert not [name for name in attributes if name.startswith("on") or name == "style" or "<" in name]
+        assert (attributes.get("href") or "#").startswith(("#", "data:,"))
+        assert (attributes.get("src") or "data:image/").startswith("data:image/")
+    return seen
+
+
+def test_hostile_texts_stay_texts() -> None:
+    html = render_report(hostile())
+    seen = check_harmless(html)
+    shown = "".join(seen.words)
+    for text in HOSTILE[:-1]:
+        assert printable(text) in shown
+    html.encode("utf-8")
+    assert "\x00" not in html
+    assert "49" not in "".join(seen.words[:3])  # {{ 7 * 7 }} was not evaluated
+
+
+def test_the_shape_of_the_page_does_not_depend_on_texts() -> None:
+    """The same numbers of rows with harmless texts give the same elements."""
+    harmless = tuple(f"word {i} " + "x" * (len(text) - 7) for i, text in enumerate(HOSTILE))
+    expected = [tag for tag, _ in Seen(render_report(hostile(harmless))).elements]
+    assert [tag for tag, _ in Seen(render_report(hostile())).elements] == expected
+
+
+markup = st.text(alphabet=st.sampled_from("<>\"'&/!-=;:{}%#`\\ \u2028\u2029\x00\r\nscriptyleonx") | st.characters())
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(markup.filter(lambda text: len(text) < 200), min_size=2, max_size=4, unique=True))
+def test_no_text_escapes(texts: list[str]) -> None:
+    page = hostile(tuple(texts))
+    seen = check_harmless(render_report(page))
+    payload = json.loads(next(raw for raw in seen.raw["script"] if raw.startswith("{")))
+    assert page.map is not None
+    # Names are cut at 300 characters, ours are shorter.
+    assert [printable(name) for name in payload["names"]] == [printable(name) for name in page.map.names]
+
+
+@given(st.text() | st.sampled_from(HOSTILE))
+def test_script_json_cannot_end_its_element(text: str) -> None:
+    written = str(script_json({text: [text, 1.5, None]}))
+    assert not set("<>&\u2028\u2029") & set(written)
+    assert json.loads(written) == {text: [text, 1.5, None]}
+
+
+@given(st.text(st.characters(codec=None), max_size=50))
+def test_printable_text_can_be_written(text: str) -> None:
+    clean = printable(text)
+    clean.encode("utf-8")
+    assert "\x00" not in clean
+    assert printable(clean) == clean
+
+
+@pytest.mark.parametrize("make", [content, lambda: ReportContent("t")])
+def test_policy_names_exactly_the_style_and_the_script(make: object) -> None:
+    seen = Seen(render_report(make()))  # type: ignore[operator]
+    policy = next(a["content"] for tag, a in seen.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    directives = dict(part.split(" ", 1) for part in policy.split("; "))
+    program = "".join(raw for raw in seen.raw["script"] if not raw.startswith("{"))
+    for directive, source in (("style-src", "".join(seen.raw["style"])), ("script-src", program)):
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        assert directives[directive] == f"'sha256-{digest}'"
+    assert directives["default-src"] == "'none'"
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+def test_nothing_on_the_page_points_outside() -> None:
+    html = render_report(content(images=True, n_points=20, n_top=5))
+    assert "http://" not in html
+    assert "https://" not in html
+    assert "@import" not in html

@@ -1,0 +1,132 @@
+"""The page says what a person needs, in order, and leaves out what is not there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from punce.report import DataFacts, Interval, PriorFacts, Quality, ReportContent, ReviewCurve, render_report
+from punce.report.charts.axes import tick_label, ticks
+from punce.report.words import (
+    count,
+    decimals_of,
+    flatten,
+    headline,
+    number,
+    percent,
+    percent_range,
+    review_goals,
+    shorten,
+)
+
+from .samples import content
+
+DATA = DataFacts("a.csv", "table", 1417, 80, 1337)
+
+
+def text_of(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html)).replace("\u00a0", " ")
+
+
+def test_headline_is_the_first_thing_said() -> None:
+    prior = PriorFacts(0.2334, 0.2094, 0.2618, "bbe")
+    said = "About 312 of 1,337 unlabelled rows are positive (90 % interval 280–350)."
+    assert (headline(DATA, prior) or "").replace("\u00a0", " ") == said
+    html = render_report(ReportContent("t", data=DATA, prior=prior))
+    assert re.findall(r"<h1>(.*?)</h1>", html)[0].replace("\u00a0", " ") == said
+
+
+def test_headline_without_interval_or_without_prior() -> None:
+    given = headline(DATA, PriorFacts(0.5))
+    assert given is not None
+    assert given.endswith("positive, if the given share of 50.0\u00a0% is right.")
+    assert headline(DATA, None) is None
+    assert "<h1>only a title</h1>" in render_report(ReportContent("only a title"))
+
+
+def test_sections_come_in_order_and_only_when_filled() -> None:
+    order = ["comparison", "quality", "scores", "review", "map", "top", "sensitivity", "training", "data"]
+    order += ["configuration", "warnings"]
+    full = render_report(content())
+    assert re.findall(r'<section id="(\w+)">', full) == order
+    assert re.findall(r'<li><a href="#(\w+)">', full) == order
+    empty = render_report(ReportContent("t"))
+    assert "<section" not in empty
+    assert 'id="map-data"' not in empty
+
+
+def test_every_figure_has_words_and_numbers() -> None:
+    html = render_report(content())
+    pictures = re.findall(r"<svg [^>]*>", html)
+    assert pictures
+    for picture in pictures:
+        assert 'aria-hidden="true"' in picture or re.search(r'aria-label="[^"]{20,}"', picture), picture
+    assert html.count("<figcaption") == 3
+    assert html.count("What it cannot tell.") >= 5
+    assert html.count("The numbers of this figure") == 2
+    for table in re.findall(r"<table.*?</table>", html, flags=re.S):
+        assert 'scope="' in table
+
+
+def test_warnings_of_all_parts_are_listed_once_and_announced_at_the_top() -> None:
+    page = content()
+    assert page.prior is not None
+    page = replace(page, prior=replace(page.prior, warnings=("the two priors differ by 0.08", "another")))
+    html = render_report(page)
+    assert "2 warnings" in html
+    assert html.index("2 warnings") < html.index('<section id="quality">')
+    assert html.count("the two priors differ by 0.08") == 1
+
+
+def test_undefined_and_unusual_measures() -> None:
+    quality = Quality({"precision": Interval(None), "lift at 10": Interval(0.3, 0.2, 0.4)})
+    said = text_of(render_report(ReportContent("t", quality=quality)))
+    assert "because no row is called positive" in said
+    assert "lift at 10" in said
+
+
+def test_awkward_content_renders() -> None:
+    flat = ({"epoch": 1.0, "loss": 2.0, "risk": None}, {"loss": 2.0})
+    page = ReportContent(
+        "t",
+        training={"one epoch": flat[:1], "flat": flat, "none": ()},
+        comparison={"a": {"x": 1.0}, "b": {"y": None}, "c": {}},
+        configuration={"empty": {}, "nothing": None, "list": []},
+        review=ReviewCurve((1,), (Interval(None),), (Interval(None),), 1),
+    )
+    said = text_of(render_report(page))
+    assert "risk: no values" in said
+    assert "review the top" not in said
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "expected"),
+    [(0, 1, 5, [0, 0.2, 0.4, 0.6, 0.8, 1]), (0, 1337, 4, [0, 500, 1000]), (3, 3, 4, [3]), (-0.2, 0.9, 3, [0, 0.5])],
+)
+def test_ticks_are_round(low: float, high: float, most: int, expected: list[float]) -> None:
+    assert ticks(low, high, most) == pytest.approx(expected)
+
+
+def test_number_formats() -> None:
+    assert [number(v) for v in (None, True, 3, 12345, 0.123456, 1e-9, float("nan"), "x")] == [
+        "–", "True", "3", "12,345", "0.1235", "1e-09", "–", "x",
+    ]  # fmt: skip
+    assert [number(v, decimals_of([0.9, 0.123456, 12])) for v in (0.9, 0.123456, 12)] == ["0.9000", "0.1235", "12"]
+    assert (count(1336.6), percent(0.5, 0), tick_label(2500.0)) == ("1,337", "50\u00a0%", "2,500")
+    assert percent_range(Interval(0.5)) == "–"
+    assert shorten("abcdef", 4) == "abc…"
+    assert flatten({"a": {"b": 1, "c": [1, 2]}, "d": 0.1}) == [("a.b", "1"), ("a.c", "1, 2"), ("d", "0.1")]
+
+
+def test_review_goals_name_the_first_enough() -> None:
+    part = tuple(Interval(v) for v in (0.4, 0.8, 0.85, 1.0))
+    curve = ReviewCurve((10, 20, 30, 40), part[::-1], part, 40)
+    assert [(goal, rows) for goal, rows, _ in review_goals(curve)] == [(0.5, 20), (0.8, 20), (0.9, 40), (0.95, 40)]
+
+
+@pytest.mark.parametrize("kind", ["images", "texts", "table"])
+def test_a_large_page_stays_under_two_megabytes(kind: str) -> None:
+    page = content(3000, 100, images=kind == "images", texts=kind == "texts", size=32)
+    assert len(render_report(page).encode()) < 2_000_000
