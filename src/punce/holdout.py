@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.labels import Labels
+from punce.labels import POSITIVE, UNLABELLED, Labels
 
 
 def holdout_split(labels: Labels, share: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -24,3 +24,9 @@ def holdout_split(labels: Labels, share: float, seed: int) -> tuple[Tensor, Tens
         count = min(len(members) - 1, max(1, round(share * len(members)))) if share > 0 else 0
         is_held_out[members[:count]] = True
     return torch.from_numpy(np.flatnonzero(~is_held_out)), torch.from_numpy(np.flatnonzero(is_held_out))
+
+
+def can_choose(labels: Labels, held_out: Tensor) -> bool:
+    """Whether these rows can choose between models: every PU criterion needs both labelled and unlabelled ones."""
+    values = labels[held_out.numpy()]
+    return bool((values == POSITIVE).any() and (values == UNLABELLED).any())

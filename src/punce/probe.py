@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from punce.batches import StratifiedBatches
 from punce.encoders import Encoder
-from punce.holdout import holdout_split
+from punce.holdout import can_choose, holdout_split
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.risks import Risk
@@ -87,7 +87,7 @@ def probe(
     batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
     optimizer = build_optimizer(head, config.optimizer, config.lr, config.weight_decay)
     total = config.epochs * batches.per_epoch
-    best = _Best(head)
+    best, is_chosen = _Best(head), can_choose(labels, held_out)
     run = Run(
         "probe",
         total,
@@ -107,11 +107,11 @@ def probe(
         set_rate(optimizer, warmup_cosine(step, total))
         optimizer.step()
         run.log(risk=value)
-        if len(held_out) and run.is_epoch_end(step):
+        if is_chosen and run.is_epoch_end(step):
             error = _held_out_error(head, x[held_out], label_of[held_out], prior)
             best.offer(head, error)
             run.record(held_out_risk=error)
-    chosen = best.head if len(held_out) else head
+    chosen = best.head if is_chosen else head  # a single labelled row cannot be held out: the last epoch
     return LinearHead(chosen.weight[0].detach().clone(), chosen.bias[0].detach().clone(), mean, scale, run.history)
 
 
