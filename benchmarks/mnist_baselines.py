@@ -89,7 +89,7 @@ def joint(make: Callable[[float], Risk], **changes: Any) -> Callable[[Setting], 
 
 
 def variational(s: Setting) -> Outcome:
-    encoder, config = MLP(784, WIDTH), VPUConfig(epochs=12, batch_size=1024)
+    encoder, config = MLP(784, WIDTH), VPUConfig(epochs=6, batch_size=1024, lr=1e-3, labelled_share=0.25)
     # While it trains the scale is not fixed yet; the watcher takes the test rows' own quantile.
     watch = s.oracle(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
     head = train_vpu(encoder, s.view, s.X, s.labels, config, observer=watch)
@@ -99,17 +99,17 @@ def variational(s: Setting) -> Outcome:
 
 def self_pu(s: Setting) -> Outcome:
     encoder = MLP(784, WIDTH)
-    config = SelfPUConfig(epochs=10, batch_size=1024, select_from=2, select_until=8, select_every=2)
+    config = SelfPUConfig(epochs=6, batch_size=1024, select_from=2, select_until=5, select_every=1)
     head = selfpu(encoder, s.view, s.X, s.labels, config, prior=s.prior, observer=s.oracle(lambda _: 0.0))
     scores = head(extract_features(encoder, s.view, s.X_test))
     return Outcome(asdict(config), head.history, s.accuracy(scores, 0.0))
 
 
 METHODS: dict[str, Callable[[Setting], Outcome]] = {
-    "pn": joint(lambda prior: PN(), epochs=15),
-    "pvu": joint(lambda prior: PvU(), epochs=15),
-    "upu": joint(UPU, epochs=15),
-    "nnpu": joint(NNPU, epochs=15),
+    "pn": joint(lambda prior: PN(), epochs=8),
+    "pvu": joint(lambda prior: PvU(), epochs=8),
+    "upu": joint(UPU, epochs=8),
+    "nnpu": joint(NNPU, epochs=8),
     "vpu": variational,
     "selfpu": self_pu,
 }

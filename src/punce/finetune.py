@@ -22,7 +22,7 @@ from punce import collectives
 from punce.batches import StratifiedBatches, own_part
 from punce.encoders import Encoder
 from punce.errors import InputError
-from punce.holdout import holdout_split
+from punce.holdout import can_choose, holdout_split
 from punce.labels import POSITIVE, Labels
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
@@ -140,7 +140,8 @@ def _train(
     ranked = on_all_ranks(model)
     optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
     label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
-    best, duplicates = Best(model), _Duplicates(risk, weights, len(X))
+    best, is_chosen = Best(model), can_choose(labels, held_out)
+    duplicates = _Duplicates(risk, weights, len(X))
     run = Run(
         stage,
         total,
@@ -166,12 +167,12 @@ def _train(
         run.log(risk=value)
         if run.is_epoch_end(step):
             run.record(**observed(observer, model, view))
-            if len(held_out):
+            if is_chosen:
                 scores = score_rows(model, view, X[held_out])
                 error = zero_one_risk(scores, label_of[held_out], prior, risk.decision_score)
                 best.offer(model, error)
                 run.record(held_out_risk=error)
-    if len(held_out) and config.epochs:
+    if is_chosen and config.epochs:
         model.load_state_dict(best.state)
     model.eval()
     return model.linear_head(run.history)

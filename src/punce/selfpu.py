@@ -23,7 +23,7 @@ from punce import collectives
 from punce.batches import StratifiedBatches, own_part
 from punce.encoders import Encoder
 from punce.errors import InputError
-from punce.holdout import holdout_split
+from punce.holdout import can_choose, holdout_split
 from punce.labels import UNLABELLED, Labels
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
@@ -115,7 +115,7 @@ def selfpu(
     label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
     unlabelled = train[label_of[train.to(X.device)].cpu() == UNLABELLED].to(X.device)
     trusted = [Trusted(len(X), prior, X.device) for _ in pair.students]
-    best = Best(teachers.first)
+    best, is_chosen = Best(teachers.first), can_choose(labels, held_out)
     run = Run(
         "selfpu",
         total,
@@ -151,14 +151,14 @@ def selfpu(
         run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
         if run.is_epoch_end(step):
             run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
-            if len(held_out):
+            if is_chosen:
                 scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
                 errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
                 for teacher, error in zip(teachers.both, errors, strict=True):
                     best.offer(teacher, error)
                 run.record(held_out_risk=min(errors))
     chosen = Scorer(encoder)
-    chosen.load_state_dict(best.state if len(held_out) and config.epochs else teachers.first.state_dict())
+    chosen.load_state_dict(best.state if is_chosen and config.epochs else teachers.first.state_dict())
     chosen.eval()
     return chosen.linear_head(run.history)
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from punce import collectives
 from punce.batches import StratifiedBatches, own_part
 from punce.encoders import Encoder
-from punce.holdout import holdout_split
+from punce.holdout import can_choose, holdout_split
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.optim import build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
@@ -114,7 +114,7 @@ def train_vpu(
     ranked = on_all_ranks(_WithMixed(model))
     optimizer = build_optimizer(model, "adam", config.lr, config.weight_decay, betas=config.betas)
     label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
-    best = Best(model)
+    best, is_chosen = Best(model), can_choose(labels, held_out)
     run = Run(
         "vpu",
         total,
@@ -144,11 +144,11 @@ def train_vpu(
         run.log(variational=variational, consistency=consistency)
         if run.is_epoch_end(step):
             run.record(**observed(observer, model, view))
-            if len(held_out):
+            if is_chosen:
                 loss = float(risk.value(score_rows(model, view, X[held_out]), label_of[held_out]))
                 best.offer(model, loss)
                 run.record(held_out_variational=loss)
-    if len(held_out) and config.epochs:
+    if is_chosen and config.epochs:
         model.load_state_dict(best.state)
     model.eval()
     scale = phi_scale(score_rows(model, view, X[held_out if len(held_out) else train]), config.quantile)
