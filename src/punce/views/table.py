@@ -94,9 +94,11 @@ class TablePlan:
         if groups is not None:
             feature = torch.tensor(groups, device=x.device)
             chosen, donors = chosen[:, feature], donors[:, feature]
-        home = self.reference.device
-        columns = torch.arange(x.shape[1], device=home)
-        return torch.where(chosen, self.reference[donors.to(home), columns].to(x), x)
+        # Other rows lie anywhere in memory: touch only the cells that are replaced.
+        row, column = chosen.nonzero(as_tuple=True)
+        home, result = self.reference.device, x.clone()
+        result[row, column] = self.reference[donors[row, column].to(home), column.to(home)].to(x)
+        return result
 
     def _donors(self, hashes: Tensor, rows: Tensor) -> Tensor:
         """The row each feature would be taken from: any other row with equal chance. (b, G) -> (b, G)."""
