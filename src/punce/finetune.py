@@ -217,7 +217,7 @@ class _Duplicates:
 
     def of(self, rows: Tensor) -> dict[str, Tensor]:
         """The risk's extra arguments for a batch."""
-        return {} if self._values is None else {"weights": self._values[rows]}
+        return {} if self._values is None else {"weights": self._values.to(rows.device)[rows]}
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self._values}

@@ -77,7 +77,7 @@ def test_the_negative_cluster_never_runs_empty() -> None:
 
 def test_the_head_works_like_a_probe_on_a_pretrained_encoder() -> None:
     d, encoder = digits(), small_encoder()
-    pretrain(encoder, d.view, d.X, d.labels, PuNCE(d.prior), PretrainConfig(epochs=30, batch_size=256, lr=3e-3))
+    pretrain(encoder, d.view, d.X, d.labels, PuNCE(d.prior), PretrainConfig(epochs=12, batch_size=256, lr=3e-3))
     head = pupl(extract_features(encoder, d.view, d.X), d.labels)
     assert d.accuracy(encoder, head) > 0.75
     assert head.history[-1]["potential"] <= head.history[0]["potential"]
