@@ -141,8 +141,8 @@ def test_hover_shows_the_picture_of_that_row(visit: Any) -> None:
     report = replace(report, map=replace(report.map, sheet=sheet, thumbnails=tuple(range(60))))
     seen = visit(report)
     i = lonely_point(report)
-    seen.page.wait_for_timeout(50)
     seen.page.mouse.move(*pixel(seen, report, i))
+    seen.page.wait_for_selector("#map-card canvas")
     read = "document.querySelector('#map-card canvas').getContext('2d').getImageData(4, 4, 1, 1).data[0]"
     assert abs(seen.page.evaluate(read) - tones[i]) < 10
     seen.calm()
@@ -268,11 +268,10 @@ def test_dark_mode_and_print_change_the_colours(visit: Any) -> None:
     seen = visit(content(60, 5), color_scheme="light")
     ink = "getComputedStyle(document.body).color"
     drawn = "document.querySelector('#map-canvas').toDataURL()"
-    light = seen.page.evaluate(f"[{ink}, {drawn}]")
+    light, map_in_light = seen.page.evaluate(f"[{ink}, {drawn}]")
     seen.page.emulate_media(color_scheme="dark")
-    dark = seen.page.evaluate(f"[{ink}, {drawn}]")
-    assert light[0] != dark[0]
-    assert light[1] != dark[1]
+    seen.page.wait_for_function(f"before => {drawn} !== before", arg=map_in_light, timeout=10_000)
+    assert seen.page.evaluate(ink) != light
     seen.page.emulate_media(media="print", color_scheme="dark")
     assert seen.page.evaluate(ink) == "rgb(0, 0, 0)"
     seen.calm()

@@ -107,7 +107,7 @@ def _environment() -> jinja2.Environment:
         review_goals=words.review_goals,
         flatten=words.flatten,
         comparison_decimals=parts.comparison_decimals,
-        column_decimals=parts.column_decimals,
+        top_columns=parts.top_columns,
         training_panels=parts.training_panels,
         zip=zip,
     )

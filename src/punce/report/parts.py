@@ -66,9 +66,14 @@ def comparison_decimals(comparison: dict[str, dict[str, Cell]]) -> dict[str, int
     return {name: words.decimals_of(numbers.get(name) for numbers in comparison.values()) for name in columns}
 
 
-def column_decimals(top: TopRows) -> list[int]:
-    """The decimals of each column of the top rows."""
-    return [words.decimals_of(row.values[j] for row in top.rows) for j in range(len(top.columns))]
+def top_columns(top: TopRows) -> list[tuple[str, str, int]]:
+    """(name, class, decimals) of each column of the top rows; numbers and their heading stand on the right."""
+    described = []
+    for j, name in enumerate(top.columns):
+        values = [row.values[j] for row in top.rows]
+        is_number = any(words.sort_key(value) is not None for value in values)
+        described.append((name, "num" if is_number else "", words.decimals_of(values)))
+    return described
 
 
 def map_payload(content: ReportContent) -> dict[str, Any] | None:
