@@ -31,7 +31,8 @@ class ModelFileError(PunceError):
 def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
     """Write the model folder whole; an existing one is replaced at the last moment."""
     files = {
-        _TENSORS: dump_tensors({name: tensor.contiguous() for name, tensor in tensors.items()}),
+        # Copies: safetensors refuses tensors that share memory.
+        _TENSORS: dump_tensors({name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}),
         _CONTENT: json.dumps({"format": FORMAT, **content}, allow_nan=False).encode(),
     }
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from punce.data import TableEncoder
@@ -28,9 +29,7 @@ class TableRoute:
         frame = as_frame(X)
         self._encoder = TableEncoder.fit(frame)
         table = self._encoder.transform(frame)
-        self._model = TabularPU(
-            prior=settings.prior, scenario=settings.scenario, random_state=settings.random_state, loss=settings.loss
-        )
+        self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         return Fitted(np.arange(len(labels)), scores, [])
@@ -53,15 +52,17 @@ class TableRoute:
         """The model's arrays, and the encoder as JSON."""
         assert self._encoder is not None
         assert self._model is not None
-        tensors, content = self._model.state()
-        return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": content}
+        arrays, content = self._model.state_dict()
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": json.loads(content)}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TableRoute:
         """Inverse of :meth:`state`."""
         route = cls()
         route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
-        route._model = TabularPU.from_state(tensors, content["model"])
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        route._model = TabularPU.from_state(arrays, json.dumps(content["model"]))
         return route
 
 

@@ -1,0 +1,197 @@
+"""PUClassifier as a scikit-learn user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from punce import PUClassifier
+from punce.data import load, simulate_pu
+from punce.errors import InputError
+from punce.splits import PUStratifiedKFold
+
+FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}
+
+
+def blobs(n: int = 400, n_labelled: int = 60, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    y = (random.random(n) < 0.5).astype(int)
+    values = random.normal(1.5 * (2 * y[:, None] - 1), 1.0, (n, 4))
+    frame = pd.DataFrame(values, columns=list("abcd"))
+    frame["colour"] = np.where(random.random(n) < 0.8, np.where(y, "red", "blue"), "green")
+    frame.loc[::17, "a"] = np.nan
+    labels = np.zeros(n, int)
+    labels[random.permutation(np.flatnonzero(y))[:n_labelled]] = 1
+    return frame, labels, y
+
+
+@pytest.fixture(scope="module")
+def on_table() -> tuple[PUClassifier, pd.DataFrame, np.ndarray]:
+    frame, labels, y = blobs()
+    return PUClassifier(prior=0.4).fit(frame, labels), *blobs(seed=1)[::2]
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    data = load("digits")
+    sample = simulate_pu(data.train.y_true, 200, seed=0)
+    return data.train.X, sample.labels, data.test.X, data.test.y_true
+
+
+def test_a_table_with_categories_and_gaps(on_table: tuple[PUClassifier, pd.DataFrame, np.ndarray]) -> None:
+    classifier, frame, y = on_table
+    probability = classifier.predict_proba(frame)
+    assert probability.shape == (len(frame), 2)
+    assert probability.sum(1) == pytest.approx(1)
+    assert roc_auc_score(y, probability[:, 1]) > 0.95
+    assert (classifier.predict(frame) == (probability[:, 1] >= classifier.threshold_)).all()
+    assert classifier.kind_ == "table"
+    assert len(classifier.scores_) == 400
+    assert classifier.metrics_.unlabelled.accuracy.value == pytest.approx(0.95, abs=0.08)
+
+
+def test_columns_are_checked_at_predict(on_table: tuple[PUClassifier, pd.DataFrame, np.ndarray]) -> None:
+    classifier, frame, _ = on_table
+    with pytest.raises(InputError, match=r"missing: \['b'\]"):
+        classifier.predict(frame.drop(columns="b"))
+    with pytest.raises(InputError, match="give a DataFrame"):
+        classifier.predict(frame.to_numpy())
+    shuffled = frame[["colour", "d", "c", "b", "a"]]
+    assert (classifier.predict(shuffled) == classifier.predict(frame)).all()
+
+
+@pytest.mark.parametrize("loss", ["punce", None])
+@pytest.mark.parametrize("transfer", ["probe", "finetune"])
+def test_images_with_every_way_of_training(
+    digits: tuple[np.ndarray, ...], loss: str | None, transfer: str, tmp_path: Path
+) -> None:
+    X, labels, X_test, y_test = digits
+    classifier = PUClassifier(loss=loss, transfer=transfer, **FAST).fit(X, labels)
+    probability = classifier.predict_proba(X_test)[:, 1]
+    assert roc_auc_score(y_test, probability) > 0.7
+    assert classifier.history_
+    classifier.save(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model")
+    assert (again.predict_proba(X_test)[:, 1] == probability).all()
+
+
+def test_embeddings_and_channels_last_images(digits: tuple[np.ndarray, ...]) -> None:
+    X, labels, X_test, y_test = digits
+    flat = X.reshape(len(X), -1).astype(np.float32) / 16
+    classifier = PUClassifier(kind="embedding", **FAST).fit(flat, labels)
+    assert roc_auc_score(y_test, classifier.decision_function(X_test.reshape(len(X_test), -1) / 16.0)) > 0.7
+    last = np.moveaxis(X, 1, 3)
+    first, second = PUClassifier(**FAST).fit(X, labels), PUClassifier(**FAST).fit(last, labels)
+    assert np.allclose(first.scores_, second.scores_)
+
+
+def test_texts() -> None:
+    random = np.random.default_rng(0)
+    words = {0: ["cold", "rain", "grey", "mud"], 1: ["sun", "warm", "beach", "sea"]}
+    y = (random.random(300) < 0.5).astype(int)
+    texts = [" ".join(random.choice([*words[c], "the", "a", "day"], 8)) for c in y]
+    labels = np.zeros(300, int)
+    labels[np.flatnonzero(y)[:50]] = 1
+    classifier = PUClassifier(epochs=5, prior=0.4).fit(texts, labels)
+    assert classifier.kind_ == "text"
+    assert roc_auc_score(y, classifier.decision_function(texts)) > 0.9
+
+
+def test_the_same_seed_gives_the_same_numbers(digits: tuple[np.ndarray, ...]) -> None:
+    X, labels, X_test, _ = digits
+    one, two = (PUClassifier(**FAST).fit(X, labels).predict_proba(X_test) for _ in range(2))
+    assert (one == two).all()
+
+
+def test_the_prior_is_estimated_and_kept_with_its_interval() -> None:
+    frame, labels, y = blobs(1200, 200)
+    classifier = PUClassifier().fit(frame, labels)
+    truth = (y.sum() - 200) / 1000
+    assert classifier.prior_.low <= classifier.prior_.value <= classifier.prior_.high
+    assert classifier.prior_.value == pytest.approx(truth, abs=0.1)
+    assert classifier.second_prior_ is not None
+
+
+def test_pipeline_clone_and_grid_search() -> None:
+    frame, labels, y = blobs()
+    numbers = frame[list("abcd")].fillna(0.0).to_numpy()
+    pipeline = make_pipeline(StandardScaler(), PUClassifier(prior=0.4))
+    assert clone(pipeline).fit(numbers, labels).predict(numbers).shape == (400,)
+    search = GridSearchCV(PUClassifier(), {"prior": [0.3, 0.4]}, cv=PUStratifiedKFold(2), scoring="roc_auc")
+    search.fit(numbers, labels)
+    assert search.best_params_["prior"] in (0.3, 0.4)
+
+
+def test_folds_keep_labelled_rows() -> None:
+    labels = np.array([1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0])
+    for train, test in PUStratifiedKFold(3, random_state=0).split(np.zeros(12), labels):
+        assert labels[train].sum() == 2
+        assert labels[test].sum() == 1
+        assert not set(train) & set(test)
+    with pytest.raises(InputError, match="3 labelled rows cannot be spread over 4 folds"):
+        list(PUStratifiedKFold(4).split(np.zeros(12), labels))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": "cross"}, "loss must be one of"),
+        ({"risk": "cross"}, "risk must be one of"),
+        ({"transfer": "both"}, "transfer must be"),
+        ({"prior": 1.5}, r"prior must lie in \(0, 1\)"),
+        ({"prior": "guess"}, "prior must be a number"),
+        ({"scenario": "other"}, "scenario must be one of"),
+        ({"kind": "sound"}, "kind must be"),
+        ({"encoder": "vgg", "kind": "embedding"}, "encoder must be"),
+        ({"threshold": "best"}, "threshold must be"),
+    ],
+)
+def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
+    frame, labels, _ = blobs(100, 30)
+    numbers = frame[list("abcd")].fillna(0.0).to_numpy()
+    with pytest.raises(InputError, match=message):
+        PUClassifier(**{**FAST, **change}).fit(numbers, labels)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros(100), "no labelled positive"),
+        (np.ones(100), "no unlabelled row"),
+        (np.arange(100), "must be 1 .labelled positive."),
+        (np.r_[1, np.zeros(98)], "X has 100 rows but y has 99"),
+    ],
+)
+def test_wrong_labels(y: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PUClassifier(**FAST).fit(np.random.default_rng(0).normal(size=(100, 3)), y)
+
+
+def test_sample_weight_is_refused() -> None:
+    with pytest.raises(TypeError, match="sample_weight"):
+        PUClassifier().fit(np.zeros((4, 2)), [1, 0, 0, 0], sample_weight=np.ones(4))  # type: ignore[call-arg]
+
+
+def test_the_saved_model_is_json_and_safetensors(
+    on_table: tuple[PUClassifier, pd.DataFrame, np.ndarray], tmp_path: Path
+) -> None:
+    classifier, frame, _ = on_table
+    classifier.save(tmp_path / "model")
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
+        "manifest.json",
+        "model.json",
+        "model.safetensors",
+    ]
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["kind"] == "table"
+    again = PUClassifier.load(tmp_path / "model")
+    assert again.predict_proba(frame) == pytest.approx(classifier.predict_proba(frame), abs=1e-12)

@@ -1,0 +1,189 @@
+"""A newcomer's path through the real command, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from punce.cli import main
+from punce.data import load, simulate_pu
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPECTED = {"MODEL_CARD.md", "config.json", "history.jsonl", "metrics.json", "model", "report.html", "report.json"}
+
+
+def punce(*arguments: object, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "punce", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "160"},
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done
+
+
+def blobs(path: Path, n: int = 500, seed: int = 0, label: bool = True) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    y = (random.random(n) < 0.4).astype(int)
+    frame = pd.DataFrame(random.normal(1.5 * (2 * y[:, None] - 1), 1.0, (n, 4)), columns=["a", "b", "c", "<b>d</b>"])
+    frame.insert(0, "name", [f"row-{seed}-{i}" for i in range(n)])
+    if label:
+        frame["fraud"] = ""
+        frame.loc[np.flatnonzero(y)[:60], "fraud"] = "yes"
+    frame.to_csv(path, index=False)
+    return y
+
+
+def test_csv_fit_report_predict(tmp_path: Path) -> None:
+    blobs(tmp_path / "march.csv")
+    y = blobs(tmp_path / "april.csv", 200, seed=1, label=False)
+    run = tmp_path / "run"
+    said = punce("fit", tmp_path / "march.csv", "--label", "fraud", "--id", "name", "--out", run).stdout
+    assert "unlabelled rows are positive" in said
+    assert "report.html" in said
+    assert {p.name for p in run.iterdir()} == EXPECTED | {"scores.parquet"}
+    ranked = pd.read_parquet(run / "scores.parquet")
+    assert len(ranked) == 440
+    assert ranked["probability"].is_monotonic_decreasing
+    assert ranked["id"].str.startswith("row-0-").all()
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["unlabelled"]["accuracy"]["value"] > 0.8
+    page = (run / "report.html").read_text()
+    assert "<b>d</b>" not in page
+    (run / "report.html").unlink()
+    punce("report", run)
+    assert (run / "report.html").read_text() == page
+    punce("predict", run, tmp_path / "april.csv", "--out", tmp_path / "april.scores.csv")
+    scored = pd.read_csv(tmp_path / "april.scores.csv")
+    assert ((scored["probability"] > 0.5) == y).mean() > 0.9
+    assert scored["id"].tolist()[:2] == ["row-1-0", "row-1-1"]
+
+
+def test_embeddings(tmp_path: Path) -> None:
+    data = load("digits")
+    sample = simulate_pu(data.train.y_true, 200, seed=0)
+    flat = data.train.X.reshape(len(data.train.X), -1).astype(np.float32) / 16
+    np.savez(tmp_path / "train.npz", X=flat, label=sample.labels)
+    np.save(tmp_path / "new.npy", data.test.X.reshape(len(data.test.X), -1).astype(np.float32) / 16)
+    run = tmp_path / "run"
+    punce("fit", tmp_path / "train.npz", "--label", "label", "--out", run, "--epochs", 3, "--scores", "csv")
+    assert (run / "scores.csv").exists()
+    punce("predict", run, tmp_path / "new.npy", "--out", tmp_path / "new.parquet")
+    scored = pd.read_parquet(tmp_path / "new.parquet")
+    assert len(scored) == len(data.test.X)
+
+
+def test_a_folder_of_images(tmp_path: Path) -> None:
+    data = load("digits")
+    sample = simulate_pu(data.train.y_true, 60, seed=0)
+    keep = np.r_[np.flatnonzero(sample.labels == 1), np.flatnonzero(sample.labels == 0)[:240]]
+    for part in ("labelled", "unlabelled"):
+        (tmp_path / "images" / part).mkdir(parents=True)
+    for i in keep:
+        part = "labelled" if sample.labels[i] else "unlabelled"
+        Image.fromarray((data.train.X[i, 0] * 15).astype(np.uint8)).save(tmp_path / "images" / part / f"{i}.png")
+    run = tmp_path / "run"
+    punce("fit", tmp_path / "images", "--out", run, "--epochs", 3, "--prior", 0.45)
+    assert "data:image/" in (run / "report.html").read_text()
+    punce("predict", run, tmp_path / "images" / "unlabelled", "--out", tmp_path / "scores.csv")
+    assert len(pd.read_csv(tmp_path / "scores.csv")) == 240
+
+
+def test_killed_half_way_and_repeated(tmp_path: Path) -> None:
+    data = load("digits")
+    sample = simulate_pu(data.train.y_true, 200, seed=0)
+    flat = data.train.X.reshape(len(data.train.X), -1).astype(np.float32) / 16
+    np.savez(tmp_path / "train.npz", X=flat, label=sample.labels)
+    common = ["fit", str(tmp_path / "train.npz"), "--label", "label", "--prior", "0.45", "--epochs", "12", "--out"]
+    run = tmp_path / "killed"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "punce", *common, str(run)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None and not (run / "work/pretrain/history.jsonl").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (run / "report.html").exists()
+    said = punce(*common, run).stdout
+    assert "going on with the unfinished run" in said
+    punce(*common, tmp_path / "whole")
+    first, second = (pd.read_parquet(folder / "scores.parquet") for folder in (run, tmp_path / "whole"))
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_a_finished_or_foreign_folder_is_left_alone(tmp_path: Path) -> None:
+    blobs(tmp_path / "data.csv", 120)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    done = punce("fit", tmp_path / "data.csv", "--label", "fraud", "--out", tmp_path / "mine", expect=2)
+    assert "not empty and holds no punce run" in done.stderr
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_dry_run_writes_nothing(tmp_path: Path) -> None:
+    blobs(tmp_path / "data.csv", 120)
+    said = punce("fit", tmp_path / "data.csv", "--label", "fraud", "--out", tmp_path / "run", "--dry-run").stdout
+    assert "would learn" in said
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.csv", "--label", "y"], "missing.csv"),
+        (["data.csv", "--label", "frod"], "fraud"),
+        (["data.csv"], "--label"),
+        (["data.csv", "--label", "fraud", "--positive", "maybe"], "no row equals the positive value 'maybe'"),
+        (["empty.csv", "--label", "y"], "empty.csv"),
+        (["unlabelled.csv", "--label", "y"], "no labelled positive"),
+        (["data.csv", "--label", "fraud", "--prior", "1.5"], "prior must lie in (0, 1)"),
+        (["data.csv", "--label", "fraud", "--loss", "mse"], "loss must be one of"),
+        (["data.csv", "--label", "fraud", "--threshold", "high"], "threshold must be"),
+        (["data.csv", "--label", "fraud", "--scenario", "none"], "scenario must be one of"),
+        (["pickled.npy", "--label", "fraud"], "pickled.npy"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    blobs(tmp_path / "data.csv", 120)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "unlabelled.csv").write_text("a,y\n1,0\n2,0\n")
+    np.save(tmp_path / "pickled.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    path, *options = arguments
+    monkeypatch.setattr(sys, "argv", ["punce", "fit", str(tmp_path / path), *options, "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.strip().splitlines()) == 1
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
+    blobs(tmp_path / "data.csv", 120)
+    (tmp_path / "model").mkdir()
+    done = punce("predict", tmp_path, tmp_path / "data.csv", expect=2)
+    assert "manifest.json is missing" in done.stderr
