@@ -1,0 +1,172 @@
+"""What the documents say exists, and what they show runs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import statistics
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from punce.metrics import true_metrics
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOP_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def parts(page: Path) -> list[tuple[str | None, str]]:
+    """(language, text) of every code block, and (None, line) of every line outside of one."""
+    found: list[tuple[str | None, str]] = []
+    language, block = None, ""
+    for line in page.read_text().splitlines():
+        if line.startswith("```") and language is None:
+            language, block = line[3:], ""
+        elif line.startswith("```"):
+            found.append((language, block))
+            language = None
+        elif language is None:
+            found.append((None, line))
+        else:
+            block += line + "\n"
+    return found
+
+
+def prose_code(page: Path) -> list[tuple[str, str]]:
+    """(code span, its line or table cell) outside of code blocks."""
+    lines = [line for kind, line in parts(page) if kind is None]
+    cells = [cell for line in lines for cell in (line.split("|") if line.startswith("|") else [line])]
+    return [(span, cell) for cell in cells for span in re.findall(r"`([^`]+)`", cell)]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in parts(page) if kind == language]
+
+
+def is_promise(line: str) -> bool:
+    """A line that says "not yet" may name what does not exist."""
+    return "not yet" in line or "do not exist" in line
+
+
+# Python ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(len(blocks(README, "python"))))
+def test_python_blocks_of_the_readme_run_and_learn(number: int) -> None:
+    torch.manual_seed(0)
+    namespace: dict[str, Any] = {"__name__": "readme"}
+    exec(compile(blocks(README, "python")[number], f"README.md block {number}", "exec"), namespace)
+    if "scores" in namespace:
+        scores = namespace["scores"].numpy()
+        assert true_metrics(namespace["digits"].test.y_true, scores).accuracy > 0.75
+    else:
+        assert float(namespace["value"].detach()) < 5.3  # 5.5 at the first step
+
+
+@pages
+def test_dotted_names_can_be_imported(page: Path) -> None:
+    names = {
+        match
+        for span, line in prose_code(page)
+        if not is_promise(line)
+        for match in re.findall(r"\bpunce(?:\.\w+)+", span)
+    }
+    for name in sorted(names):
+        assert resolve(name) is not None, f"{page.name}: {name}"
+
+
+@cache
+def resolve(dotted: str) -> Any:
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[length:]:
+            found = getattr(found, attribute, None)
+        return found
+    return None
+
+
+# Files -----------------------------------------------------------------------------------------------------------
+
+
+@pages
+def test_links_lead_somewhere(page: Path) -> None:
+    prose = "\n".join(re.sub(r"`[^`]*`", "", line) for kind, line in parts(page) if kind is None)
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", prose) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing
+
+
+@pages
+def test_paths_and_tests_exist(page: Path) -> None:
+    for span, line in prose_code(page):
+        for path, test in re.findall(
+            rf"((?:{'|'.join(TOP_FOLDERS)})/[\w./-]*\w|\b\w+\.(?:txt|toml))/?(?:::(\w+))?", span
+        ):
+            if is_promise(line) and "benchmarks" not in path:
+                continue
+            assert (ROOT / path).exists(), f"{page.name}: {path}"
+            assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{page.name}: {path}::{test}"
+
+
+def test_the_tree_of_the_readme_names_what_is_there() -> None:
+    tree = next(block for block in blocks(README, "") if block.startswith("src/punce/"))
+    inside = [line for line in tree.splitlines() if line.startswith("  ")]
+    for line in inside:
+        names = re.match(r"((?:[\w.]+/?\s{1,2})*[\w.]+/?)", line.strip())
+        assert names, line
+        named = [name for name in names[0].split() if name.endswith((".py", "/"))]
+        assert named, line
+        assert [name for name in named if not (ROOT / "src" / "punce" / name).exists()] == []
+    for line in set(tree.splitlines()) - set(inside):
+        assert (ROOT / line.split()[0]).exists(), line
+
+
+# Commands --------------------------------------------------------------------------------------------------------
+
+
+@pages
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    code = [span for span, _ in prose_code(page)] + blocks(page, "")
+    named = {target for text in code for target in re.findall(r"^make (\w+)", text, flags=re.MULTILINE)}
+    assert named <= targets
+
+
+@pages
+def test_punce_commands_exist(page: Path) -> None:
+    from punce.cli import app
+
+    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    named = {
+        match for span, line in prose_code(page) if not is_promise(line) for match in re.findall(r"^punce (\w+)", span)
+    }
+    assert named <= commands
+
+
+# Numbers ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_output_in_the_readme_is_that_of_the_committed_run() -> None:
+    text = README.read_text()
+    shown = re.search(r"<!-- demo output -->\n```\n(.*?)```", text, flags=re.DOTALL)
+    assert shown
+    results = json.loads((ROOT / "benchmarks" / "results" / "demo.json").read_text())["results"]
+    for method in {result["method"] for result in results}:
+        own = [result for result in results if result["method"] == method]
+        row = next(line for line in shown[1].splitlines() if line.startswith(f"│ {method} "))
+        for kind in ("estimated_accuracy", "true_accuracy"):
+            percent = [100 * result[kind] for result in own]
+            assert f"{statistics.mean(percent):.1f} ± {statistics.stdev(percent):.1f} %" in row
+        assert f"{statistics.median(result['seconds'] for result in own):.1f} │" in row
