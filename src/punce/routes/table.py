@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
 from punce.data import TableEncoder
@@ -52,17 +51,15 @@ class TableRoute:
         """The model's arrays, and the encoder as JSON."""
         assert self._encoder is not None
         assert self._model is not None
-        arrays, content = self._model.state_dict()
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": json.loads(content)}
+        tensors, content = self._model.state()
+        return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": content}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TableRoute:
         """Inverse of :meth:`state`."""
         route = cls()
         route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
-        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-        route._model = TabularPU.from_state(arrays, json.dumps(content["model"]))
+        route._model = TabularPU.from_state(tensors, content["model"])
         return route
 
 
