@@ -109,7 +109,7 @@ def pretrain(
     for step in run.steps():
         rows = own_part(batches.rows(step), collectives.rank(), collectives.world_size()).to(X.device)
         known = label_of[rows]
-        watched = known.clamp_min(0).repeat(2)  # labelled negatives have no part in the head's nnPU risk
+        watched = known.clamp_min(0).repeat(2)  # the head's nnPU risk knows P and U only
         two = plan_of(step // batches.per_epoch).apply(X[rows], rows)
         z, scores = ranked(two)
         with run.naming_rows(rows, two.transpose(0, 1)):
@@ -135,7 +135,7 @@ class _TwoViews(nn.Module):
     def forward(self, two: Tensor) -> tuple[Tensor, Tensor]:
         h = self.encoder.features(two.flatten(0, 1))
         z = self.encoder.project(h)
-        return z.view(2, -1, z.shape[1]), self.encoder.monitor(h)
+        return z.view(2, two.shape[1], z.shape[1]), self.encoder.monitor(h)
 
 
 def _architecture(encoder: Encoder) -> str:
