@@ -15,7 +15,7 @@ Shapes: T trees, N nodes in all, C categorical splits, n rows, d columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -57,9 +57,11 @@ class Trees:
 
     def _score(self, values: npt.NDArray[Any]) -> Floats:
         at = np.repeat(self.roots[:, None], len(values), axis=1)
-        rows = np.arange(len(values))
+        has_missing = bool(np.isnan(values).any())
+        flat, first = np.ascontiguousarray(values).ravel(), np.arange(len(values)) * values.shape[1]
         while True:
-            after = np.where(self._goes_left(at, values, rows), self.left[at], self.right[at])
+            left = self._goes_left(at, flat[first + self.feature[at]], has_missing)
+            after = np.where(left, self.left[at], self.right[at])
             if np.array_equal(after, at):
                 break
             at = after
@@ -68,21 +70,15 @@ class Trees:
             total += leaves
         return total
 
-    def _goes_left(
-        self, at: npt.NDArray[np.int32], values: npt.NDArray[Any], rows: npt.NDArray[np.intp]
-    ) -> npt.NDArray[np.bool_]:
-        """Shape: at (T, n) nodes -> (T, n)."""
-        x = values[rows, self.feature[at]]
+    def _goes_left(self, at: npt.NDArray[np.int32], x: npt.NDArray[Any], has_missing: bool) -> npt.NDArray[np.bool_]:
+        """Whether each row goes left at its node. Shape: at (T, n) nodes, x (T, n) values there -> (T, n)."""
         left = x <= self.threshold[at]
         if len(self.left_codes):
             split = self.category[at]
-            is_code = split >= 0
-            # a code out of range was never seen in training
-            code = np.where(is_code & (x >= 0) & (x < N_CODES), x, N_CODES).astype(np.int64)
-            padded = np.concatenate([self.left_codes, np.zeros((len(self.left_codes), 1), dtype=bool)], axis=1)
-            stray = code == N_CODES
-            left = np.where(is_code, np.where(stray, self.missing_left[at], padded[split, code]), left)
-        return np.where(np.isnan(x), self.missing_left[at], left)
+            inside = (x >= 0) & (x < N_CODES)  # a code out of range was never seen in training
+            known = self.left_codes[split, np.where(inside, x, 0).astype(np.int64)]
+            left = np.where(split >= 0, np.where(inside, known, self.missing_left[at]), left)
+        return np.where(np.isnan(x), self.missing_left[at], left) if has_missing else left
 
     def arrays(self) -> Arrays:
         """Name -> array, for safetensors."""
@@ -117,6 +113,36 @@ def boosting_trees(model: Any, check_rows: npt.NDArray[Any] | None = None) -> Tr
     ):
         raise RuntimeError("this version of scikit-learn lays out its trees in a way punce does not know")
     return joined
+
+
+def forest_trees(model: Any) -> Trees:
+    """The trees of a fitted single-output forest regressor; the score is the mean of the leaves."""
+    trees = [_forest_tree(estimator.tree_) for estimator in model.estimators_]
+    return _join(trees, 0.0, 1.0 / len(trees))
+
+
+def held_out(models: Sequence[Trees], values: npt.NDArray[Any], folds: npt.NDArray[np.intp]) -> Floats:
+    """Each row's score by the model of its own fold. Shape: (n, d), (n,) -> (n,)."""
+    scores = np.empty(len(values))
+    for k, trees in enumerate(models):
+        scores[folds == k] = trees.score(values[folds == k])
+    return scores
+
+
+def trees_arrays(models: Sequence[Trees]) -> Arrays:
+    """The arrays of several models, named by their number."""
+    return {f"{k}.{name}": array for k, trees in enumerate(models) for name, array in trees.arrays().items()}
+
+
+def stored_trees(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Trees, ...]:
+    """The models :func:`trees_arrays` named."""
+    models: dict[int, Arrays] = {}
+    for name, array in arrays.items():
+        number, _, field = name.partition(".")
+        if not number.isdecimal():
+            raise InputError(f"not stored trees: unexpected array {name!r}")
+        models.setdefault(int(number), {})[field] = array
+    return tuple(Trees.from_arrays(models[k]) for k in sorted(models))
 
 
 def _known_codes(model: Any, code_columns: npt.NDArray[np.intp]) -> dict[int, npt.NDArray[Any]]:
@@ -154,6 +180,21 @@ def _boosting_tree(predictor: Any, columns: npt.NDArray[np.intp], known: Mapping
         "value": nodes["value"],
     }
     return _Tree(arrays, np.array(tables, dtype=bool).reshape(-1, N_CODES))
+
+
+def _forest_tree(tree: Any) -> _Tree:
+    inner = tree.children_left >= 0
+    itself = np.arange(tree.node_count)
+    arrays: Arrays = {
+        "feature": np.where(inner, tree.feature, 0),
+        "threshold": np.where(inner, tree.threshold, 0.0),
+        "left": np.where(inner, tree.children_left, itself),
+        "right": np.where(inner, tree.children_right, itself),
+        "missing_left": np.zeros(tree.node_count, dtype=bool),
+        "category": np.full(tree.node_count, -1),
+        "value": tree.value[:, 0, 0],
+    }
+    return _Tree(arrays, np.empty((0, N_CODES), dtype=bool))
 
 
 def _code_table(bitset: npt.NDArray[np.uint32], codes: npt.NDArray[Any], missing_left: bool) -> npt.NDArray[np.bool_]:
