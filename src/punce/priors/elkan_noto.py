@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
+from punce.errors import InputError
 from punce.priors.features import Float
 from punce.priors.result import Bound, Finding
 from punce.priors.sample import Sample
@@ -34,6 +35,10 @@ class ElkanNoto:
 
     splits: int = 10
     bootstrap: int = 100
+
+    def __post_init__(self) -> None:
+        if self.splits < 1 or self.bootstrap < 1:
+            raise InputError(f"Elkan-Noto needs splits >= 1 and bootstrap >= 1, got {self.splits}, {self.bootstrap}")
 
     def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
         """The share of positives among the unlabelled rows of `sample`."""
@@ -65,6 +70,8 @@ def _calibrated(p: npt.NDArray[np.integer], u: npt.NDArray[np.integer]) -> Float
     """P(labelled | cell), falling from the top cell down; empty cells are interpolated."""
     weight = p + u
     seen = weight > 0
+    if not seen.any():  # a half of a handful of rows can be empty
+        return np.zeros(len(p))
     cells = np.arange(len(p), dtype=np.float64)
     model = IsotonicRegression(increasing=False, y_min=0.0, y_max=1.0, out_of_bounds="clip")
     model.fit(cells[seen], p[seen] / weight[seen], sample_weight=weight[seen])

@@ -28,6 +28,7 @@ _HALVINGS = 8
 _WIDTHS = np.logspace(-1, 1, 5)
 _START = 1.05
 _ITERATIONS = 200
+_ACCURACY = 1e-3
 _RESAMPLED_ROWS = 300
 
 
@@ -76,17 +77,15 @@ class _KernelMean:
         p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
         points = sample.rows.for_kernels(np.concatenate([p_rows, u_rows]))
         p, u = points[: len(p_rows)], points[len(p_rows) :]
+        notes = (*sample.rows.notes, *notes)
         width = _best_width(p, u, rng)
+        if not _distinguishable(p, u, width, rng):
+            # Then every share is possible; by definition π is the largest of them.
+            return Finding(1.0, 0.0, 1.0, {"kernel_width": width, "distinguishable": False}, "upper", notes)
         value, diagnostics = self._share(p, u, width, rng)
         half = self._half_width(p, u, width, rng)
-        return Finding(
-            value,
-            max(0.0, value - half),
-            min(1.0, value + half),
-            {**diagnostics, "kernel_width": width},
-            _on_bound(value),
-            (*sample.rows.notes, *notes),
-        )
+        low, high = max(0.0, value - half), min(1.0, value + half)
+        return Finding(value, low, high, {**diagnostics, "kernel_width": width}, _on_bound(value), notes)
 
     def threshold(self, embedded: Embedded, start_slope: float) -> float:
         """The slope at which d(λ) is said to have left the hull."""
@@ -138,14 +137,35 @@ class KM2(_KernelMean):
 
 
 def _best_width(p: Float, u: Float, rng: np.random.Generator) -> float:
-    """The multiple of the median distance that maximises ‖μ_U − μ_P‖, judged on at most 500 rows a side."""
+    """The multiple of the median distance that maximises ‖μ_U − μ_P‖, judged on at most 500 rows a side.
+
+    The unbiased estimate of the squared distance is compared. The biased one counts every row's similarity to
+    itself, which grows as kernels narrow and would pick the narrowest whenever labelled rows are few.
+    """
     p, u = rng.permutation(p)[:500], rng.permutation(u)[:500]
-    both = np.concatenate([p, u])
-    squared = cdist(both, both, "sqeuclidean")
+    within_p, within_u, between = (cdist(a, b, "sqeuclidean") for a, b in ((p, p), (u, u), (p, u)))
+    median = math.sqrt(float(np.median(between))) or 1.0
+
+    def distance(multiple: float) -> float:
+        scale = 2.0 * (multiple * median) ** 2
+        pp, uu, pu = (np.exp(-squared / scale) for squared in (within_p, within_u, between))
+        return _off_diagonal_mean(pp) + _off_diagonal_mean(uu) - 2.0 * float(pu.mean())
+
+    return max((float(w) for w in _WIDTHS), key=distance) * median
+
+
+def _off_diagonal_mean(kernel: Float) -> float:
+    n = len(kernel)
+    return float(kernel.sum() - n) / (n * (n - 1)) if n > 1 else 0.0
+
+
+def _distinguishable(p: Float, u: Float, width: float, rng: np.random.Generator) -> bool:
+    """A permutation test at the 5 % level of μ_P = μ_U, on at most 500 rows a side."""
+    p, u = rng.permutation(p)[:500], rng.permutation(u)[:500]
+    kernel = _gaussian(both := np.concatenate([p, u]), both, width)
     signs = np.concatenate([np.full(len(p), -1.0 / len(p)), np.full(len(u), 1.0 / len(u))])
-    median = math.sqrt(float(np.median(squared))) or 1.0
-    distances = [float(signs @ np.exp(-squared / (2.0 * (w * median) ** 2)) @ signs) for w in _WIDTHS]
-    return float(_WIDTHS[int(np.argmax(distances))]) * median
+    shuffled = rng.permuted(np.tile(signs, (19, 1)), axis=1)
+    return bool(float(signs @ kernel @ signs) > float(((shuffled @ kernel) * shuffled).sum(axis=1).max()))
 
 
 def _embed(p: Float, u: Float, width: float, rank: int, rng: np.random.Generator) -> Embedded:
@@ -167,6 +187,7 @@ def _gaussian(a: Float, b: Float, width: float) -> Float:
 def _slopes(embedded: Embedded) -> Callable[[float], tuple[float, float]]:
     """A function λ -> (d'(λ), d(λ)); each call starts from the weights of the last."""
     direction = embedded.mean_u - embedded.mean_p
+    inside = _ACCURACY * float(np.linalg.norm(direction))
     points = embedded.points.astype(np.float32)
     step = 1.0 / float(np.linalg.norm(points.T @ points, 2))
     weights = _uniform_on_unlabelled(embedded)
@@ -176,7 +197,8 @@ def _slopes(embedded: Embedded) -> Callable[[float], tuple[float, float]]:
         weights = _project(points, embedded.target(lam).astype(np.float32), weights, step)
         residual = embedded.target(lam) - weights.astype(np.float64) @ embedded.points
         distance = float(np.linalg.norm(residual))
-        return (float(residual @ direction) / distance if distance > 1e-12 else 0.0), distance
+        # Closer than the projection's own accuracy counts as inside, where the slope is 0.
+        return (float(residual @ direction) / distance if distance > inside else 0.0), distance
 
     return slope
 

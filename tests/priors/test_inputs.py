@@ -1,0 +1,205 @@
+"""What may be passed, what is translated, what is refused and in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from punce.errors import InputError
+from punce.priors import estimate_prior
+from punce.priors.features import MAX_COLUMNS, PROJECTED, as_rows
+from tests.priors.mixtures import fast_classifier, gaussians
+
+pytestmark = pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
+
+
+def test_unknown_method_names_the_known_ones() -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="no prior estimator is called 'magic'; there are bbe, "):
+        estimate_prior(data.X, data.labels, "magic")
+
+
+def test_unknown_and_misplaced_options_are_refused() -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError, match=r"bbe: .*'colour'"):
+        estimate_prior(data.X, data.labels, colour=3)
+    with pytest.raises(InputError, match="belong to one method"):
+        estimate_prior(data.X, data.labels, "all", delta=0.1)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("bbe", {"penalty": "guess"}),
+        ("bbe", {"z": 0.0}),
+        ("dedpul", {"share": "guess"}),
+        ("dedpul", {"bandwidth": 0.0}),
+        ("tice", {"rule": "guess"}),
+        ("tice", {"folds": 1}),
+        ("tedn", {"rounds": 0}),
+        ("km2", {"rank": 0}),
+        ("pen_l1", {"centres": 0}),
+        ("elkan_noto", {"splits": 0}),
+    ],
+)
+def test_impossible_settings_are_refused(method: str, options: dict[str, Any]) -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError):
+        estimate_prior(data.X, data.labels, method, **options)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", True])
+def test_bad_seeds_are_refused(seed: Any) -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="random_state"):
+        estimate_prior(data.X, data.labels, random_state=seed)
+
+
+def test_shapes_must_agree() -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="39 rows of features but 40 labels"):
+        estimate_prior(data.X[1:], data.labels)
+    with pytest.raises(InputError, match="39 scores but 40 labels"):
+        estimate_prior(None, data.labels, scores=data.X[1:, 0])
+    with pytest.raises(InputError, match=r"take the column \[:, 1\]"):
+        estimate_prior(None, data.labels, scores=data.X)
+    with pytest.raises(InputError, match="give features X, or held-out scores"):
+        estimate_prior(None, data.labels)
+
+
+def test_infinite_features_are_located() -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    data.X[7, 1] = np.inf
+    with pytest.raises(InputError, match="first at row 7, column 1"):
+        estimate_prior(data.X, data.labels)
+
+
+def test_one_labelled_row_cannot_be_held_out() -> None:
+    data = gaussians(0.5, n_p=1, n_u=20)
+    with pytest.raises(InputError, match="label at least 2 rows"):
+        estimate_prior(data.X, data.labels)
+
+
+@pytest.mark.parametrize("translate", [lambda y: y == 1, lambda y: np.where(y == 1, 1, -1), lambda y: pd.Series(y)])
+def test_label_conventions_mean_the_same(translate: Any) -> None:
+    data = gaussians(0.4, n_p=50, n_u=100)
+    plain, other = (estimate_prior(None, y, scores=data.X[:, 0]) for y in (data.labels, translate(data.labels)))
+    assert plain == other
+
+
+def test_rows_labelled_negative_are_set_aside() -> None:
+    data = gaussians(0.4, n_p=50, n_u=100)
+    extra = np.full((30, 2), 9.0)
+    plain = estimate_prior(data.X, data.labels, classifier=fast_classifier())
+    pnu = estimate_prior(np.vstack([data.X, extra]), np.r_[data.labels, np.full(30, -1)], classifier=fast_classifier())
+    assert plain == pnu
+    assert "30 rows labelled negative were set aside" in pnu.diagnostics["notes"]
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        make_pipeline(StandardScaler(), LogisticRegression()),  # weights reach the last step
+        RidgeClassifier(),  # no predict_proba
+        LogisticRegression(class_weight="balanced"),
+    ],
+    ids=["pipeline", "decision_function", "balanced"],
+)
+def test_any_classifier_will_do(classifier: Any) -> None:
+    data = gaussians(0.3, n_p=100, n_u=300)
+    assert estimate_prior(data.X, data.labels, classifier=classifier).value == pytest.approx(0.3, abs=0.05)
+
+
+def test_a_classifier_that_cannot_score_is_refused() -> None:
+    data = gaussians(0.3, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="got StandardScaler"):
+        estimate_prior(data.X, data.labels, classifier=StandardScaler())
+
+
+def test_the_callers_classifier_gets_the_callers_rows() -> None:
+    data = gaussians(0.3, n_p=50, n_u=100)
+    frame = pd.DataFrame(data.X, columns=["a", "b"])
+    by_name = make_pipeline(_TakeColumn("a"), LogisticRegression())
+    assert estimate_prior(frame, data.labels, classifier=by_name).value == pytest.approx(0.3, abs=0.07)
+
+
+def test_sparse_rows_and_texts() -> None:
+    data = gaussians(0.5, n_p=60, n_u=120)
+    words = np.where(data.is_positive, "prize win free claim", "meeting agenda minutes room")
+    texts = [f"{text} filler{k % 7}" for k, text in enumerate(words)]
+    assert estimate_prior(texts, data.labels).value == pytest.approx(0.5, abs=0.1)
+    counts = sparse.coo_matrix(np.column_stack([data.is_positive, ~data.is_positive, np.ones(180)]).astype(float))
+    for method in ("bbe", "tice", "km2"):
+        assert estimate_prior(counts, data.labels, method).value == pytest.approx(0.5, abs=0.2)
+
+
+def test_images_and_wide_rows_are_projected_and_it_is_said() -> None:
+    data = gaussians(0.5, n_p=60, n_u=120)
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(180, 3, 10, 10)) + 4.0 * data.is_positive[:, None, None, None]
+    found = estimate_prior(images, data.labels)
+    assert found.value == pytest.approx(0.5, abs=0.1)
+    assert f"300 columns were projected to {PROJECTED} principal components" in found.diagnostics["notes"]
+    assert MAX_COLUMNS < 300
+
+
+def test_frames_become_numbers() -> None:
+    frame = pd.DataFrame(
+        {
+            "number": [1.0, None, 3.0],
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "kind": ["b", "a", None],
+            "when": pd.to_datetime(["1970-01-01", "1970-01-02", None]),
+            "constant": [5, 5, 5],
+        }
+    )
+    rows = as_rows(frame)
+    expected = [[1, 1, 1, 0], [np.nan, np.nan, 0, 86400], [3, 0, np.nan, np.nan]]
+    np.testing.assert_array_equal(rows.values, np.array(expected, dtype=np.float32))
+    assert rows.categorical.tolist() == [False, False, True, False]
+    assert rows.notes == ("1 constant or empty columns were left out",)
+
+
+def test_names_of_rows_carry_nothing() -> None:
+    frame = pd.DataFrame({"id": [f"row-{k:04d}" for k in range(500)], "x": np.arange(500.0)})
+    assert as_rows(frame).values.shape == (500, 1)
+
+
+def test_no_promises_for_what_is_not_data() -> None:
+    labels = np.r_[1, 1, 0, 0]
+    with pytest.raises(InputError, match="features are empty"):
+        estimate_prior(np.empty((4, 0)), labels)
+    with pytest.raises(InputError, match="no word that occurs twice"):
+        estimate_prior(["a", "b", "c", "d"], labels)
+    with pytest.raises(InputError, match="complex"):
+        estimate_prior(np.ones((4, 2)) * 1j, labels)
+
+
+class _TakeColumn:
+    """A transformer that only works on a frame with this column."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_params(self, deep: bool = True) -> dict[str, str]:
+        return {"name": self.name}
+
+    def set_params(self, name: str) -> _TakeColumn:
+        self.name = name
+        return self
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> _TakeColumn:
+        return self
+
+    def transform(self, X: pd.DataFrame) -> Any:
+        return X[[self.name]].to_numpy()
+
+    def fit_transform(self, X: pd.DataFrame, y: Any = None) -> Any:
+        return self.transform(X)
