@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from punce.errors import InputError
+from punce.labels import NEGATIVE, as_labels
 from punce.priors.bbe import BBE
 from punce.priors.dedpul import DEDPUL
 from punce.priors.elkan_noto import ElkanNoto
@@ -91,6 +95,22 @@ def estimate_prior(
     return run_one(estimator, method, sample, scenario, aside)
 
 
+def held_out_scores(
+    X: Any, labels: Any, classifier: Any = None, random_state: int | None = 0
+) -> npt.NDArray[np.float64]:
+    """Out-of-fold P-vs-U scores, one a row, as :func:`estimate_prior` makes them; NaN for rows labelled -1.
+
+    Each row is scored by models that never saw it. Pass them back as ``scores=`` to several estimators, or look at
+    the two distributions.
+    """
+    sample, _ = read_sample(X, labels, None, classifier, random_state)
+    codes = as_labels(labels, setting="pnu")
+    scores = np.full(len(codes), np.nan)
+    used = codes != NEGATIVE if len(sample.is_p) < len(codes) else np.ones(len(codes), dtype=bool)
+    scores[used] = sample.fitted.scores
+    return scores
+
+
 __all__ = [
     "BBE",
     "DEDPUL",
@@ -108,4 +128,5 @@ __all__ = [
     "TEDn",
     "TIcE",
     "estimate_prior",
+    "held_out_scores",
 ]

@@ -1,0 +1,174 @@
+"""``punce prior``: how many positives hide among the unlabelled rows, by every estimator, with a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from rich.console import Console
+    from rich.table import Table
+
+    from punce.priors import PriorEstimate, PriorTable
+
+_BARS = "▁▂▃▄▅▆▇█"
+_PICTURE = 56
+_INTERVAL = 21
+
+
+def prior(
+    data: Annotated[Path, typer.Argument(help="CSV, Parquet, .npy/.npz, or a folder of images.")],
+    label: Annotated[str | None, typer.Option(help="Column that marks labelled positives.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Value of the label column that means positive.")] = None,
+    method: Annotated[str, typer.Option(help="One estimator (bbe, tedn, dedpul, ...), or all.")] = "all",
+    scenario: Annotated[str, typer.Option(help="single_set or case_control.")] = "single_set",
+    id: Annotated[str | None, typer.Option("--id", help="Column with row names.")] = None,
+    text: Annotated[str | None, typer.Option(help="Column with the text to learn from.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
+) -> None:
+    """Estimate the share of positives among the unlabelled rows."""
+    import warnings
+
+    from rich.console import Console
+
+    from punce.data import read
+    from punce.errors import InputError
+    from punce.priors import PriorWarning, estimate_prior, held_out_scores
+    from punce.scenario import check_scenario
+
+    check_scenario(scenario)
+    rows = read(data, label, positive=positive, id=id, text=text, drop=tuple(drop or ()), labels=labels, setting="pnu")
+    if rows.labels is None:
+        raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
+    console = Console()
+    features = rows.load()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
+        scores = held_out_scores(features, rows.labels, random_state=seed)
+        known: Any = {"scores": _finite(scores), "random_state": seed, "scenario": scenario}
+        found = estimate_prior(features, rows.labels, method, **known)
+    _show(console, found, scores, rows.labels)
+    for note in rows.notes:
+        console.print(f"[dim]{data.name}: {note}[/dim]", highlight=False)
+    if out is not None:
+        _write(out, data, scenario, seed, found)
+        console.print(f"[dim]written: {out}[/dim]", highlight=False)
+
+
+def _finite(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Rows labelled negative have no score and are set aside; any number stands for it."""
+    import numpy as np
+
+    return np.nan_to_num(scores)
+
+
+def _estimates(found: PriorEstimate | PriorTable) -> list[PriorEstimate]:
+    from punce.priors import PriorTable
+
+    return list(found) if isinstance(found, PriorTable) else [found]
+
+
+def _show(
+    console: Console,
+    found: PriorEstimate | PriorTable,
+    scores: npt.NDArray[np.float64],
+    labels: npt.NDArray[np.int8],
+) -> None:
+    from rich.markup import escape
+
+    from punce.priors import PriorTable
+
+    estimates = _estimates(found)
+    first = estimates[0]
+    n_u = int((labels == 0).sum())
+    console.print(
+        f"\n[bold]About {first.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
+        f"({first.low * n_u:,.0f} to {first.high * n_u:,.0f}, by {first.method}); {int((labels == 1).sum()):,} rows "
+        "are labelled.\n",
+        highlight=False,
+    )
+    console.print(_picture(scores, labels))
+    console.print(_table(estimates))
+    shared: list[str] = []
+    if isinstance(found, PriorTable):
+        console.print(f"median {found.median:.3f}, spread {found.spread:.3f}", highlight=False)
+        for name, reason in found.failures.items():
+            console.print(f"[yellow]{name} could not be run:[/yellow] {escape(reason)}", highlight=False)
+        shared = list(found.warnings)
+    for caution in [*shared, *(text for estimate in estimates for text in estimate.warnings)]:
+        console.print(f"[yellow]note:[/yellow] {escape(caution)}", highlight=False)
+
+
+def _table(estimates: list[PriorEstimate]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim")
+    table.add_column("estimator")
+    table.add_column("share", justify="right")
+    table.add_column("90 % interval")
+    table.add_column("0" + " " * (_INTERVAL - 2) + "1", no_wrap=True)
+    table.add_column("in the population", justify="right")
+    table.add_column("label frequency", justify="right")
+    table.add_column("seconds", justify="right")
+    for e in estimates:
+        table.add_row(
+            e.method,
+            f"{e.value:.3f}",
+            f"{e.low:.3f} – {e.high:.3f}",
+            _interval(e.low, e.value, e.high),
+            f"{e.population_prior:.3f}",
+            f"{e.label_frequency:.3f}",
+            f"{e.diagnostics['seconds']:.2f}",
+        )
+    return table
+
+
+def _interval(low: float, value: float, high: float) -> str:
+    """An interval drawn between 0 and 1."""
+    cells = [" "] * _INTERVAL
+    start, middle, end = (round(x * (_INTERVAL - 1)) for x in (low, value, high))
+    for k in range(start, end + 1):
+        cells[k] = "─"
+    cells[middle] = "●"
+    return "".join(cells)
+
+
+def _picture(scores: npt.NDArray[np.float64], labels: npt.NDArray[np.int8]) -> str:
+    """The held-out scores of both groups as two rows of bars on one scale."""
+    import numpy as np
+
+    p, u = scores[labels == 1], scores[labels == 0]
+    both = np.concatenate([p, u])
+    low, high = np.quantile(both, [0.005, 0.995])
+    if low == high:
+        low, high = both.min(), both.max()
+    edges = np.linspace(low, high, _PICTURE + 1)
+    lines = [
+        f"  {name:<10} {_bars(np.histogram(np.clip(group, low, high), edges)[0])}"
+        for name, group in (("labelled", p), ("unlabelled", u))
+    ]
+    scale = "unlike the labelled rows".ljust(_PICTURE - 4) + "like"
+    return "\n".join([*lines, f"  {'':<10} [dim]{scale}[/dim]", ""])
+
+
+def _bars(counts: npt.NDArray[np.intp]) -> str:
+    """Bars of eighths; an occupied cell always shows."""
+    top = max(int(counts.max()), 1)
+    return "".join(" " if c == 0 else _BARS[max(0, -(-8 * int(c) // top) - 1)] for c in counts)
+
+
+def _write(out: Path, data: Path, scenario: str, seed: int, found: PriorEstimate | PriorTable) -> None:
+    import json
+
+    from punce import __version__
+
+    record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

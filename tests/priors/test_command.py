@@ -1,0 +1,91 @@
+"""``punce prior`` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from punce.cli.prior import _bars, _interval, prior
+from punce.errors import InputError
+from punce.priors import PRIORS
+from tests.priors.mixtures import gaussians
+
+
+def run(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(prior)
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "140", "TERM": "dumb"}, catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = gaussians(0.3, n_p=60, n_u=200)
+    frame = pd.DataFrame(data.X, columns=["a", "b"])
+    frame["seen"] = np.where(data.labels == 1, "fraud", "")
+    path = tmp_path_factory.mktemp("prior") / "rows.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_prints_every_estimator_a_picture_and_writes_json(table: Path) -> None:
+    out = table.parent / "made" / "prior.json"
+    result = run(str(table), "--label", "seen", "--positive", "fraud", "--out", str(out))
+    assert result.exit_code == 0
+    assert all(f"{name} " in result.output for name in PRIORS)
+    assert "of 200 unlabelled rows are positive" in result.output
+    assert "  labelled " in result.output
+    assert "█" in result.output
+    record = json.loads(out.read_text())
+    assert [e["method"] for e in record["estimates"]] == list(PRIORS)
+    assert (record["scenario"], record["seed"]) == ("single_set", 0)
+    bbe = record["estimates"][0]
+    assert bbe["low"] <= 0.3 <= bbe["high"]
+
+
+def test_one_method_and_the_other_scenario(table: Path) -> None:
+    out = table.parent / "one.json"
+    run(
+        *(str(table), "--label", "seen", "--positive", "fraud", "--method", "bbe"),
+        *("--scenario", "case_control", "--seed", "5", "--out", str(out)),
+    )
+    record = json.loads(out.read_text())
+    assert (record["method"], record["seed"]) == ("bbe", 5)
+    assert record["population_prior"] == record["value"]
+
+
+def test_warnings_are_printed_not_raised(tmp_path: Path) -> None:
+    data = gaussians(0.5, n_p=12, n_u=60, gap=0.0)
+    np.savez(tmp_path / "rows.npz", X=data.X, labels=data.labels)
+    result = run(str(tmp_path / "rows.npz"), "--label", "labels", "--method", "bbe")
+    assert "note: only 12 labelled positives" in " ".join(result.output.split())
+
+
+def test_refusals(table: Path) -> None:
+    with pytest.raises(InputError, match="--label COL"):
+        run(str(table))
+    with pytest.raises(InputError, match="no prior estimator is called 'magic'"):
+        run(str(table), "--label", "seen", "--positive", "fraud", "--method", "magic")
+    with pytest.raises(InputError, match="scenario must be one of"):
+        run(str(table), "--label", "seen", "--positive", "fraud", "--scenario", "guess")
+
+
+def test_rows_labelled_negative_are_left_out(tmp_path: Path) -> None:
+    data = gaussians(0.3, n_p=60, n_u=200)
+    frame = pd.DataFrame(data.X, columns=["a", "b"]).assign(y=data.labels)
+    frame.loc[np.flatnonzero(~data.is_positive)[:20], "y"] = -1
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    result = run(str(tmp_path / "rows.csv"), "--label", "y", "--method", "bbe")
+    assert "of 180 unlabelled rows are positive" in result.output
+
+
+def test_bars_and_intervals() -> None:
+    assert _bars(np.array([0, 1, 4, 8])) == " ▁▄█"
+    assert _bars(np.array([0, 1, 1000])) == " ▁█"
+    assert _interval(0.0, 0.5, 1.0) == "─" * 10 + "●" + "─" * 10
+    assert _interval(0.2, 0.2, 0.2).strip() == "●"
