@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -57,19 +58,20 @@ def _factor(u: Tensor, strength: float) -> Tensor:
 
 def matrices(c: Colour) -> tuple[Tensor, Tensor]:
     """A (B, 3, 3), and what a takes from the mean colour: a = pull · m in every channel, pull (B, 1, 3). Float64."""
-    luma, chroma, quarter = _axes()
+    luma, parts = _axes()
     scale, turn = c.brightness * c.contrast, 2 * math.pi * c.hue
     kept = scale * c.saturation
     shares = torch.stack([scale, kept * torch.cos(turn), kept * torch.sin(turn)], dim=1)  # (B, 3)
-    parts = torch.stack([luma.expand(3, 3), chroma, quarter])  # (3, 3, 3)
     linear = (shares[:, :, None, None] * parts).sum(dim=1)
     return linear, (c.brightness * (1 - c.contrast))[:, None, None] * luma
 
 
-def _axes() -> tuple[Tensor, Tensor, Tensor]:
-    """The luma weights L (3,), the projection P on the chroma plane and the quarter turn Q in it, (3, 3) each."""
+@cache
+def _axes() -> tuple[Tensor, Tensor]:
+    """The luma weights L (3,), and 1Lᵀ, P and Q as (3, 3, 3)."""
     yiq = torch.tensor(_YIQ, dtype=torch.float64)
     turn = torch.zeros(3, 3, dtype=torch.float64)
     turn[1, 2], turn[2, 1] = -1.0, 1.0
-    luma = yiq[0]
-    return luma, torch.eye(3, dtype=torch.float64) - luma, torch.linalg.inv(yiq) @ turn @ yiq
+    luma = yiq[0].expand(3, 3)
+    quarter: Tensor = torch.linalg.inv(yiq) @ turn @ yiq
+    return yiq[0], torch.stack([luma, torch.eye(3, dtype=torch.float64) - luma, quarter])

@@ -94,12 +94,13 @@ class ImagePlan:
         scaling, keys = _scaling(self.view, x), self._keys(rows)
         places = _places(self.view, keys, x)
         colours = _colours(self.view, keys, x, scaling) if x.shape[1] == 3 else None
+        centres = geometry.pixel_centres(x.shape[2], x.shape[3], x.device)
         result = torch.empty((2, *x.shape), device=x.device)
         for part in _parts(x):
             pixels = x[part].to(torch.float32)
             for which in range(2):
                 out = result[which, part]
-                moved = _resample(pixels, places[which, part], self.view.padding)
+                moved = _resample(pixels, places[which, part], centres, self.view.padding)
                 if colours is None:
                     torch.add(scaling.low, moved.mul_(scaling.step), out=out)
                 else:
@@ -143,9 +144,9 @@ def _colours(view: Image, keys: Tensor, x: Tensor, scaling: _Scaling) -> tuple[T
     return linear.view(2, len(x), 3, 3), pull.expand(-1, 3, 3).view(2, len(x), 3, 3)
 
 
-def _resample(pixels: Tensor, places: Tensor, padding: Padding) -> Tensor:
+def _resample(pixels: Tensor, places: Tensor, centres: tuple[Tensor, Tensor], padding: Padding) -> Tensor:
     """One bilinear grid_sample for crop, flip and affine map. (b, C, H, W), (b, 2, 3) -> (b, C, H, W)."""
-    grid = geometry.sampling_grid(places, *pixels.shape[2:])
+    grid = geometry.sampling_grid(places, centres)
     return grid_sample(pixels, grid, padding_mode=padding, align_corners=False)
 
 
