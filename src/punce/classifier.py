@@ -13,7 +13,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from punce.calibration import PUCalibrator
@@ -25,7 +28,7 @@ from punce.model_file import read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
 from punce.risks import RISKS
 from punce.routes import ROUTES, FitSettings, kind_of
-from punce.routes.kinds import KINDS
+from punce.routes.kinds import KINDS, check_rows
 from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
 from punce.thresholds import Rule, check_rule, choose_threshold
 
@@ -98,10 +101,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With a `folder` training is checkpointed there and goes on after a kill.
         """
         self.check_arguments()
-        labels = as_labels(y)
+        check_rows(X)
+        labels = _labels(y)
         require_positive_and_unlabelled(labels, "y")
         if len(X) != len(labels):
             raise InputError(f"X has {len(X)} rows but y has {len(labels)} labels")
+        self.seed_ = _seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         self._remember_columns(X)
         self.classes_ = np.array([0, 1])
@@ -134,7 +139,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
         if self.prior != "auto":
             return _given_prior(float(self.prior), labels, self.scenario)
-        return estimate_prior(X, labels, random_state=self.random_state, scenario=self.scenario)
+        return estimate_prior(X, labels, random_state=self.seed_, scenario=self.scenario)
 
     def _settings(self, folder: Path | None) -> FitSettings:
         return FitSettings(
@@ -144,7 +149,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             encoder=self.encoder,
             prior=float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR)),
             scenario=self.scenario,
-            random_state=self.random_state or 0,
+            random_state=self.seed_,
             epochs=self.epochs,
             device=self.device,
             progress=self.progress,
@@ -169,7 +174,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scenario=self.scenario,
             labelled_share=float((labels == POSITIVE).mean()),
             prior_interval=(self.prior_.low, self.prior_.high) if self.prior_.low < self.prior_.high else None,
-            random_state=self.random_state or 0,
+            random_state=self.seed_,
         )
         collapse = check_collapse(p, u, self.threshold_)
         if collapse.collapsed:
@@ -183,7 +188,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            second = estimate_prior(None, labels, scores=scores, random_state=self.random_state, scenario=self.scenario)
+            second = estimate_prior(None, labels, scores=scores, random_state=self.seed_, scenario=self.scenario)
         if abs(second.value - self.prior_.value) > _DISAGREE:
             warnings.warn(
                 f"the share of positives among the unlabelled rows is {self.prior_.value:.2f} by a first model and "
@@ -203,7 +208,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, deploy_prior: float | None = None) -> Floats:
         """P(y | x), columns negative and positive; `deploy_prior` for a population with that share of positives."""
-        positive = self._calibrator.probability(self.decision_function(X), deploy_prior)
+        scores = self.decision_function(X)  # first: it says if there is no fit yet
+        positive = self._calibrator.probability(scores, deploy_prior)
         return np.column_stack([1.0 - positive, positive])
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
@@ -253,7 +259,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = int(shape[1])
 
     def _check_columns(self, X: Any) -> None:
+        if issparse(X):
+            raise InputError("sparse input is not supported; give X.toarray()")
         if self._columns is None:
+            shape, expected = np.shape(X), getattr(self, "n_features_in_", None)
+            if expected is not None and len(shape) == 2 and shape[1] != expected:
+                raise InputError(
+                    f"X has {shape[1]} features, but {type(self).__name__} is expecting {expected} features as input"
+                )
             return
         if not isinstance(X, pd.DataFrame):
             raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
@@ -269,6 +282,30 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _seed(random_state: int | None) -> int:
+    """None draws a seed, which is kept so that the fit can be repeated."""
+    return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
+
+
+def _labels(y: Any) -> Labels:
+    """Labels of the vocabulary, with scikit-learn's words where its users expect them."""
+    if y is None:
+        raise InputError("PUClassifier requires y to be passed, but the target y is None")
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+        what = "A column-vector y was passed when a 1d array was expected; it was read as one"
+        warnings.warn(what, DataConversionWarning, stacklevel=3)
+    try:
+        return as_labels(y)
+    except InputError as error:
+        kind = type_of_target(y) if np.ndim(y) == 1 and np.size(y) else ""
+        if kind == "continuous":
+            raise InputError(f"Unknown label type: continuous. {error}") from error
+        if kind == "multiclass":
+            words = "Only binary classification is supported. The type of the target is multiclass"
+            raise InputError(f"{words}. {error}") from error
+        raise
 
 
 def _given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from punce.errors import InputError
 
@@ -30,6 +31,21 @@ def kind_of(X: Any) -> Kind:
     raise InputError(
         f"X of shape {shape} is neither a table (n, d), images (n, C, H, W) or (n, H, W, C), nor a list of texts"
     )
+
+
+def check_rows(X: Any) -> None:
+    """Refuse what no route reads: sparse or complex matrices, no rows, no columns."""
+    if issparse(X):
+        raise InputError("sparse input is not supported; give X.toarray(), or the texts themselves")
+    shape = np.shape(X)
+    if len(shape) == 2 and shape[1] == 0:
+        raise InputError(f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if np.size(shape) and shape[0] == 0:
+        raise InputError(f"0 sample(s) (shape={shape}) while a minimum of 2 is required.")
+    if shape and shape[0] == 1:
+        raise InputError("1 sample is not enough to learn from: n_samples = 1")
+    if isinstance(X, np.ndarray) and np.iscomplexobj(X):
+        raise InputError("Complex data not supported")
 
 
 def _is_text(X: Any) -> bool:
