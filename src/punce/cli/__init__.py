@@ -11,6 +11,7 @@ from punce import __version__
 from punce.cli.data import data
 from punce.cli.fit import fit
 from punce.cli.predict import predict
+from punce.cli.prior import prior
 from punce.cli.report import report
 from punce.errors import PunceError
 
@@ -24,7 +25,7 @@ app = typer.Typer(
 
 EXIT_BAD_INPUT = 2
 
-for command in (fit, predict, report, data):
+for command in (fit, predict, prior, report, data):
     app.command()(command)
 
 
