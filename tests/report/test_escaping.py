@@ -88,11 +88,14 @@ def test_the_shape_of_the_page_does_not_depend_on_texts() -> None:
     assert [tag for tag, _ in Seen(render_report(hostile())).elements] == expected
 
 
-markup = st.text(alphabet=st.sampled_from("<>\"'&/!-=;:{}%#`\\ \u2028\u2029\x00\r\nscriptyleonx") | st.characters())
+FRAGMENTS = ("<b>", "</p>", "<script>", "</script>", "<!--", "-->", '"', "'", " onload=x ", "<", ">", "&lt;", "&#60;")
+FRAGMENTS += ("</title>", "</style>", "]]>", "{{", "}}", "{%", "\\u003c", "\u2028", "\x00", "\r\n", "/")
+# No lone surrogates here: a pandas column cannot hold them as a name. samples.HOSTILE has one.
+markup = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5), min_size=1, max_size=12).map("".join)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(markup.filter(lambda text: len(text) < 200), min_size=2, max_size=4, unique=True))
+@given(st.lists(markup, min_size=2, max_size=4, unique=True))
 def test_no_text_escapes(texts: list[str]) -> None:
     page = hostile(tuple(texts))
     seen = check_harmless(render_report(page))
