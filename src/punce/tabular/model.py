@@ -50,10 +50,10 @@ class TabularPU:
         scenario: how the labels came about; kept for whoever calibrates, the ranking does not depend on it.
         random_state: seed of folds, trees and networks. Same seed, same scores.
         members: names in :data:`punce.tabular.members.MEMBERS`.
-        repeats: foldings to average over; None: 2 below 100 labelled rows, where the folding itself is noise, else 1.
+        repeats: foldings to average over. More than one cost time and gained nothing measurable.
 
     `score` is larger for rows that look more positive; only its order and, through
-    :class:`~punce.tabular.calibrate.PUCalibrator`, its held-out odds have a meaning.
+    :class:`~punce.calibration.PUCalibrator`, its held-out odds have a meaning.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TabularPU:
         scenario: Scenario = "single_set",
         random_state: int = 0,
         members: Sequence[str] = ("boosting", "forest", "nnpu"),
-        repeats: int | None = None,
+        repeats: int = 1,
     ) -> None:
         check_scenario(scenario)
         unknown = [name for name in members if name not in MEMBERS]
@@ -72,27 +72,28 @@ class TabularPU:
         self.scenario: Scenario = scenario
         self.random_state = int(random_state)
         self.members = tuple(members)
-        self.repeats = repeats
+        if repeats < 1:
+            raise InputError(f"repeats must be at least 1, got {repeats}")
+        self.repeats = int(repeats)
 
     def fit(self, values: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels) -> TabularPU:
         """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}."""
         labels = np.asarray(labels)
         values, categorical = _checked(values, categorical, labels)
         n_positive = int((labels == POSITIVE).sum())
-        repeats = self.repeats or (2 if n_positive < 100 else 1)
         self.n_columns_ = values.shape[1]
         self.fitted_: dict[str, list[Member]] = {name: [] for name in self.members}
         held_out = {name: np.zeros(len(labels)) for name in self.members}
         self.bins_ = Bins.fit(values, categorical)
         binned = self.bins_.transform(values)
-        for repeat in range(repeats):
+        for repeat in range(self.repeats):
             seed = self.random_state + 1000 * repeat
             folds = stratified_folds(labels, min(_FOLDS, n_positive), seed)
             lesson = _lesson(binned, categorical, labels, folds, self.prior, seed)
             for name in self.members:
                 member = MEMBERS[name].fit(lesson)
                 self.fitted_[name].append(member)
-                held_out[name] += member.held_out_scores(binned, folds) / repeats
+                held_out[name] += member.held_out_scores(binned, folds) / self.repeats
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
         self.weights_ = member_weights(held_out, labels)
         self.out_of_fold_scores_ = self._combined(held_out)
