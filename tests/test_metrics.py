@@ -67,7 +67,7 @@ def covers(estimate: Estimate, value: float) -> bool:
 
 @pytest.mark.parametrize("prior", [0.1, 0.5, 0.8])
 def test_case_control_estimates_are_right_and_intervals_cover(prior: float) -> None:
-    rng, repeats, expected = np.random.default_rng(0), 200, truth(prior)
+    rng, repeats, expected = np.random.default_rng(0), 120, truth(prior)
     results = [
         pu_metrics(*case_control(rng, 300, 1500, prior), prior, scenario="case_control", n_draws=200, random_state=i)
         for i in range(repeats)

@@ -104,7 +104,7 @@ def test_without_unlabelled_rows_nnpu_does_not_push_positives_down() -> None:
 @pytest.mark.parametrize("surrogate", sorted(SURROGATES))
 @pytest.mark.filterwarnings("ignore::punce.risks.RiskWarning")
 def test_upu_is_unbiased_for_the_pn_risk(surrogate: str) -> None:
-    prior, n_p, n_u, repeats = 0.35, 40, 80, 4000
+    prior, n_p, n_u, repeats = 0.35, 40, 80, 1500
     ell = find_surrogate(surrogate)
     g = torch.Generator().manual_seed(11)
     risk = UPU(prior, surrogate)
@@ -118,7 +118,7 @@ def test_upu_is_unbiased_for_the_pn_risk(surrogate: str) -> None:
         hidden = torch.rand(n_u, generator=g) < prior
         scores = torch.cat([draw(torch.ones(n_p, dtype=torch.bool)), draw(hidden)])
         estimates.append(risk(scores, labels).item())
-    many = torch.ones(2_000_000, dtype=torch.bool)
+    many = torch.ones(1_000_000, dtype=torch.bool)
     truth = prior * ell(draw(many)).mean() + (1 - prior) * ell(-draw(~many)).mean()
     sample = torch.tensor(estimates, dtype=torch.float64)
     standard_error = float(sample.std() / math.sqrt(repeats))
