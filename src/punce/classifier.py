@@ -26,14 +26,15 @@ from punce.losses import LOSSES
 from punce.metrics import PUMetrics, check_collapse, pu_metrics
 from punce.model_file import read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
-from punce.risks import RISKS
 from punce.routes import ROUTES, FitSettings, kind_of
+from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows
 from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
 from punce.thresholds import Rule, check_rule, choose_threshold
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15
+_CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
 _NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
 
 
@@ -46,7 +47,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         loss: contrastive loss of the pretraining, a name in ``punce.losses.LOSSES``, or None to train without one.
-        risk: PU risk of the head, a name in ``punce.risks.RISKS``.
+        risk: PU risk of the head, a name in ``punce.risks.RISKS``, or "pupl" (pseudo-labels by clustering) or "selfpu".
         transfer: "probe" freezes the encoder, "finetune" trains it on with the head.
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
             ensemble of docs/tables.md, which did better there than any single network.
@@ -124,8 +125,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_scenario(self.scenario)
         if self.loss is not None and self.loss not in LOSSES:
             raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {self.loss!r}")
-        if self.risk not in RISKS:
-            raise InputError(f"risk must be one of {sorted(RISKS)}, got {self.risk!r}")
+        check_head(self.risk)
         if self.transfer not in ("probe", "finetune"):
             raise InputError(f"transfer must be 'probe' or 'finetune', got {self.transfer!r}")
         if self.kind != "auto" and self.kind not in KINDS:
@@ -174,6 +174,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scenario=self.scenario,
             labelled_share=float((labels == POSITIVE).mean()),
             prior_interval=(self.prior_.low, self.prior_.high) if self.prior_.low < self.prior_.high else None,
+            confidence=_CONFIDENCE,
             random_state=self.seed_,
         )
         collapse = check_collapse(p, u, self.threshold_)

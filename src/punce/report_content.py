@@ -56,7 +56,7 @@ def report_content(
             classifier.threshold_, str(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
         histogram=score_histogram(p, u),
-        review=review_curve(p, u, prior, n_rows=n_u),
+        review=review_curve(p, u, prior, n_rows=n_u, prior_interval=_prior_interval(classifier)),
         map=_map(classifier, data, X),
         top=_top(classifier, data, X),
         sensitivity=prior_sensitivity(p, u, prior, classifier.threshold_, unlabelled=on_u),
@@ -89,6 +89,11 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
     given = prior.method == "given"
     low, high = (None, None) if given else (prior.low, prior.high)
     return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings)
+
+
+def _prior_interval(classifier: PUClassifier) -> tuple[float, float] | None:
+    prior = classifier.prior_
+    return None if prior.method == "given" else (prior.low, prior.high)
 
 
 def _quality(classifier: PUClassifier) -> Quality:

@@ -85,6 +85,13 @@ def test_images_with_every_way_of_training(
     assert (again.predict_proba(X_test)[:, 1] == probability).all()
 
 
+@pytest.mark.parametrize(("risk", "loss"), [("pupl", "punce"), ("selfpu", "punce"), ("vpu", None), ("upu", "scl")])
+def test_other_heads(digits: tuple[np.ndarray, ...], risk: str, loss: str | None) -> None:
+    X, labels, X_test, y_test = digits
+    classifier = PUClassifier(loss=loss, risk=risk, **FAST).fit(X, labels)
+    assert roc_auc_score(y_test, classifier.decision_function(X_test)) > 0.6
+
+
 def test_embeddings_and_channels_last_images(digits: tuple[np.ndarray, ...]) -> None:
     X, labels, X_test, y_test = digits
     flat = X.reshape(len(X), -1).astype(np.float32) / 16

@@ -29,7 +29,7 @@ def fit(
         str, typer.Option(help="accuracy, f1, precision=0.9, recall=0.95 or a probability.")
     ] = "accuracy",
     loss: Annotated[str, typer.Option(help="punce, scl, infonce, dcl, or none to train without.")] = "punce",
-    risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn or vpu.")] = "nnpu",
+    risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
     transfer: Annotated[str, typer.Option(help="probe or finetune.")] = "probe",
     encoder: Annotated[str, typer.Option(help="auto, mlp, allconv, resnet18 or identity.")] = "auto",
     epochs: Annotated[int | None, typer.Option(help="Epochs of pretraining; by default by number of rows.")] = None,
@@ -106,7 +106,7 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
         f"\n[bold]About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
         f"({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f}); {called:,} are called positive."
     )
-    table = Table("estimated without negatives", "value", "interval", box=None, header_style="dim")
+    table = Table("estimated without negatives", "value", "90 % interval", box=None, header_style="dim")
     mix = metrics.unlabelled
     named = {
         "of the positives, found (recall)": metrics.recall,

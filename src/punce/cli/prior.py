@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PICTURE = 56
-_INTERVAL = 21
+_INTERVAL = 17
 
 
 def prior(
@@ -107,16 +107,16 @@ def _show(
 
 
 def _table(estimates: list[PriorEstimate]) -> Table:
+    """Share among the unlabelled rows, in the population, and the share of the positives that is labelled."""
     from rich.table import Table
 
     table = Table(box=None, header_style="dim")
-    table.add_column("estimator")
+    table.add_column("estimator", no_wrap=True)
     table.add_column("share", justify="right")
-    table.add_column("90 % interval")
+    table.add_column("90 % interval", no_wrap=True)
     table.add_column("0" + " " * (_INTERVAL - 2) + "1", no_wrap=True)
-    table.add_column("in the population", justify="right")
-    table.add_column("label frequency", justify="right")
-    table.add_column("seconds", justify="right")
+    table.add_column("population", justify="right")
+    table.add_column("labelled", justify="right")
     for e in estimates:
         table.add_row(
             e.method,
@@ -125,7 +125,6 @@ def _table(estimates: list[PriorEstimate]) -> Table:
             _interval(e.low, e.value, e.high),
             f"{e.population_prior:.3f}",
             f"{e.label_frequency:.3f}",
-            f"{e.diagnostics['seconds']:.2f}",
         )
     return table
 

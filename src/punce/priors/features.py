@@ -28,6 +28,7 @@ MAX_COLUMNS = 256
 """Wider dense matrices (pixels, embeddings) are projected before trees see them."""
 PROJECTED = 50
 _ROWS_FOR_COMPONENTS = 10_000
+_TREE_BINS = 200
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,18 @@ class Rows:
 
     @cached_property
     def for_trees(self) -> Rows:
-        """The same rows, narrow enough for gradient boosting; NaN and categories kept where no projection is needed."""
-        if self.is_sparse or self.values.shape[1] <= MAX_COLUMNS:
+        """The same rows for gradient boosting: at most 256 columns, numbers as quantile codes, NaN and categories kept.
+
+        Trees see numbers only by order. Binning once here instead of in every fit, where scikit-learn bins weighted
+        rows slowly, makes a fit on a few thousand rows about five times as fast.
+        """
+        if self.is_sparse:
+            return self
+        narrow = self._narrow()
+        return Rows(_quantile_codes(narrow), narrow.categorical, narrow.notes)
+
+    def _narrow(self) -> Rows:
+        if self.values.shape[1] <= MAX_COLUMNS:
             return self
         note = f"{self.values.shape[1]} columns were projected to {PROJECTED} principal components"
         projected = _principal_components(_complete(self), PROJECTED).astype(np.float32)
@@ -192,6 +203,18 @@ def _without_constants(values: Float32, categorical: npt.NDArray[np.bool_] | Non
     dropped = int((~useful).sum())
     notes = (f"{dropped} constant or empty columns were left out",) if dropped else ()
     return Rows(values[:, useful], categorical[useful], notes)
+
+
+def _quantile_codes(rows: Rows) -> Float32:
+    """Numbers with more than 200 values become the number of their quantile bin; NaN and the rest stay."""
+    codes = np.array(rows.values, dtype=np.float32)
+    for k in np.flatnonzero(~rows.categorical):
+        column = codes[:, k]
+        seen = column[~np.isnan(column)]
+        if len(np.unique(seen)) > _TREE_BINS:
+            edges = np.unique(np.quantile(seen, np.linspace(0.0, 1.0, _TREE_BINS + 1)[1:-1], method="lower"))
+            codes[:, k] = np.where(np.isnan(column), np.nan, np.searchsorted(edges, column, side="right"))
+    return codes
 
 
 def _complete(rows: Rows) -> Float32:

@@ -63,7 +63,7 @@ class _KernelMean:
 
     most_rows: int = 2000
     rank: int = 200
-    resamples: int = 8
+    resamples: int = 6
 
     def __post_init__(self) -> None:
         if self.most_rows < 2 or self.rank < 1 or self.resamples < 2:

@@ -189,7 +189,7 @@ def _judged(nodes: list[npt.NDArray[np.int64]], rule: str, rows: int) -> list[Fo
 
 
 def _held_out(counts: npt.NDArray[np.int64], slack: float) -> Fold:
-    bound = _lower_bound(counts[:, 0], counts[:, 1], slack, _LEAST // 2)
+    bound = _lower_bound(counts[:, 0], counts[:, 1], slack, _LEAST)
     bound[counts[:, 2] < _LEAST] = -np.inf
     k = int(bound.argmax())
     total, labelled = int(counts[k, 2]), int(counts[k, 3])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,18 @@ from torch import Tensor
 
 from punce.encoders import ENCODERS, Encoder
 from punce.errors import InputError
-from punce.finetune import FinetuneConfig, finetune, train_from_scratch
 from punce.holdout import holdout_split
 from punce.labels import Labels
 from punce.losses import LOSSES, ContrastiveLoss, PuNCE
 from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import LinearHead, ProbeConfig, extract_features, probe
-from punce.risks import build_risk
+from punce.probe import LinearHead, extract_features
+from punce.routes.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_head, pretrains
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.views import VIEWS, View
 
-_ROWS_SEEN = 900_000  # what an automatic number of epochs aims at: 15 epochs of MNIST
-_EPOCHS = (10, 100)
 _HELD_OUT = 0.2
 _SCARCE = 100  # labelled rows below which more of them are held out, so that recall means something
 _HELD_OUT_SCARCE = 0.3
-_HEAD_PARTS = ("weight", "bias", "mean", "scale")
 
 
 class NetworkRoute:
@@ -52,7 +48,8 @@ class NetworkRoute:
         share = _HELD_OUT if n_labelled >= _SCARCE else _HELD_OUT_SCARCE
         train, held_out = holdout_split(labels, share, settings.random_state)
         history = self._pretrain(x[train], labels[train.numpy()], settings)
-        self._head = self._fit_head(x[train], labels[train.numpy()], settings)
+        own = x[train].to(self._device)
+        self._head = fit_head(self._encoder, self._view, own, labels[train.numpy()], settings)
         scores = self.score(x[held_out])
         return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
 
@@ -68,13 +65,14 @@ class NetworkRoute:
         self._encoder.to(self._device)
 
     def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
-        if settings.loss is None:
+        if not pretrains(settings):
             return []
+        assert settings.loss is not None
         assert self._encoder is not None
         assert self._view is not None
         config = PretrainConfig(
-            epochs=settings.epochs or _automatic_epochs(len(x)),
-            batch_size=_batch_size(len(x)),
+            epochs=settings.epochs or automatic_epochs(len(x)),
+            batch_size=batch_size(len(x)),
             monitor_prior=settings.prior,
             seed=settings.random_state,
         )
@@ -90,33 +88,6 @@ class NetworkRoute:
             folder=folder,
             progress=settings.progress,
         )
-
-    def _fit_head(self, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
-        """A linear head on frozen features, or encoder and head trained together."""
-        assert self._encoder is not None
-        assert self._view is not None
-        risk, seed = build_risk(settings.risk, settings.prior), settings.random_state
-        folder = settings.folder / "head" if settings.folder else None
-        x = x.to(self._device)
-        if settings.loss is not None and settings.transfer == "probe":
-            features = extract_features(self._encoder, self._view, x).cpu()
-            config = ProbeConfig(seed=seed, batch_size=_batch_size(len(x), 4096))
-            return probe(features, labels, risk, config, prior=settings.prior, folder=folder)
-        train = train_from_scratch if settings.loss is None else finetune
-        epochs = settings.epochs or _automatic_epochs(len(x))
-        joint = FinetuneConfig(epochs=epochs, batch_size=_batch_size(len(x)), seed=seed)
-        head = train(
-            self._encoder,
-            self._view,
-            x,
-            labels,
-            risk,
-            joint,
-            prior=settings.prior,
-            folder=folder,
-            progress=settings.progress,
-        )
-        return replace(head, **{name: getattr(head, name).cpu() for name in _HEAD_PARTS})
 
     def score(self, X: Any) -> Floats:
         """Scores of the linear head. Shape: (n,)."""
@@ -138,7 +109,7 @@ class NetworkRoute:
         assert self._encoder is not None
         assert self._head is not None
         tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in self._encoder.state_dict().items()}
-        tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in _HEAD_PARTS}
+        tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in HEAD_PARTS}
         return tensors, {"encoder": self._encoder_spec, "view": self._view_spec}
 
     @classmethod
@@ -150,18 +121,8 @@ class NetworkRoute:
         own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
         route._encoder.load_state_dict(own)
         route._encoder.eval()
-        route._head = LinearHead(*(tensors[f"head.{name}"] for name in _HEAD_PARTS))  # type: ignore[arg-type]
+        route._head = LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]
         return route
-
-
-def _automatic_epochs(n_rows: int) -> int:
-    low, high = _EPOCHS
-    return max(low, min(high, round(_ROWS_SEEN / n_rows)))
-
-
-def _batch_size(n_rows: int, most: int = 1024) -> int:
-    """At least eight steps an epoch, and batches small enough for the rows there are."""
-    return min(most, max(64, n_rows // 8))
 
 
 def as_tensor(X: Any) -> Tensor:
