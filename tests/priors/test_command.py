@@ -87,5 +87,5 @@ def test_rows_labelled_negative_are_left_out(tmp_path: Path) -> None:
 def test_bars_and_intervals() -> None:
     assert _bars(np.array([0, 1, 4, 8])) == " ▁▄█"
     assert _bars(np.array([0, 1, 1000])) == " ▁█"
-    assert _interval(0.0, 0.5, 1.0) == "─" * 10 + "●" + "─" * 10
+    assert _interval(0.0, 0.5, 1.0) == "─" * 8 + "●" + "─" * 8
     assert _interval(0.2, 0.2, 0.2).strip() == "●"

@@ -1,0 +1,393 @@
+"""Class-prior estimators on known shares: error, interval coverage and seconds, by set, share and number of labels.
+
+    PUNCE_DATA=... python benchmarks/priors.py accuracy --minutes 7     # repeat until it says it is complete
+    PUNCE_DATA=... python benchmarks/priors.py representative           # the test of random labelling: alarms, power
+    python benchmarks/priors.py speed                                   # the sizes of the speed goals
+    python benchmarks/priors.py table                                   # print what there is
+
+`accuracy`: every estimator on two-Gaussian mixtures, six UCI sets and MNIST; shares 0.05 to 0.9, 100 and 1000
+labelled rows where the set has so many positives, seeds that took no part in choosing any default. One JSON line a
+cell is added to --cells, so a run can be killed and repeated. `--quick` takes one seed and two shares.
+MNIST (odd against even) is seen through features of a short label-free pretraining (`mnist_features`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import resource
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from machine import RESULTS, save
+
+from punce.data import biased_propensity, load
+from punce.priors import PRIORS, PriorWarning, Sample, estimate_prior
+from punce.priors.crossfit import default_classifier, out_of_fold
+from punce.priors.features import as_rows
+from punce.priors.representative import area_under_curve, top_region
+
+UCI = ("banknote", "mushroom", "spambase", "landsat", "pageblocks", "shuttle")
+GAPS = {"gaussians 4 apart": 4.0, "gaussians 2 apart": 2.0}
+SETS = (*GAPS, *UCI, "mnist")
+SHARES, QUICK_SHARES = (0.05, 0.3, 0.6, 0.9), (0.05, 0.6)
+LABELLED = (100, 1000)
+SEEDS = tuple(range(100, 105))
+MOST_UNLABELLED, LEAST_UNLABELLED = 2000, 400
+SEPARABLE = 0.995
+"""A set is called separable when gradient boosting on all true labels reaches this out-of-fold AUC."""
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in PRIORS},
+    "bbe, the paper's bound": ("bbe", {"penalty": "hoeffding"}),
+    "tice, as published": ("tice", {"rule": "bound"}),
+    "dedpul, EM": ("dedpul", {"share": "em"}),
+}
+CACHE = Path(tempfile.gettempdir()) / "punce-priors"
+
+
+# --- Rows of known classes -------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def full_set(name: str) -> tuple[Any, np.ndarray]:
+    """All rows of a set and who is positive."""
+    if name == "mnist":
+        return mnist_features()
+    data = load(name)
+    X = pd.concat([data.train.X, data.test.X], ignore_index=True)
+    return X, np.concatenate([data.train.y_true, data.test.y_true]) == 1
+
+
+def mnist_features(rows: int = 15_000, epochs: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """50 principal components of features pretrained with InfoNCE, which uses no label, on the first rows of MNIST.
+
+    Because no label takes part, one pretraining serves every cell and nothing is flattered.
+    """
+    data = load("mnist").train
+    path = CACHE / f"mnist-infonce-{rows}-{epochs}.npy"
+    if not path.exists():
+        CACHE.mkdir(exist_ok=True)
+        np.save(path, _pretrained(data.X[:rows], epochs))
+    return np.load(path, allow_pickle=False), data.y_true[:rows] == 1
+
+
+def _pretrained(images: np.ndarray, epochs: int) -> np.ndarray:
+    import torch
+    from sklearn.decomposition import PCA
+
+    from punce.encoders import MLP
+    from punce.losses import InfoNCE
+    from punce.pretrain import PretrainConfig, pretrain
+    from punce.probe import extract_features
+    from punce.views import VIEWS
+
+    torch.manual_seed(0)
+    X, view, encoder = torch.from_numpy(images), VIEWS["digit"](), MLP(width=0.1)
+    pretrain(
+        encoder, view, X, np.zeros(len(X), dtype=np.int8), InfoNCE(), PretrainConfig(epochs=epochs, batch_size=512)
+    )
+    return PCA(50, random_state=0).fit_transform(extract_features(encoder, view, X).numpy()).astype(np.float32)
+
+
+def draw(name: str, share: float, n_p: int, seed: int) -> tuple[Any, np.ndarray, float] | None:
+    """Rows, labels and the true share of one cell; None where the set has too few rows."""
+    rng = np.random.default_rng([seed, SETS.index(name), round(1000 * share), n_p])
+    if name in GAPS:
+        return _gaussians(GAPS[name], share, n_p, rng)
+    X, is_positive = full_set(name)
+    positive, negative = (rng.permutation(np.flatnonzero(side)) for side in (is_positive, ~is_positive))
+    n_u = int(min(MOST_UNLABELLED, (len(positive) - n_p) / share, len(negative) / (1 - share)))
+    if n_u < LEAST_UNLABELLED:
+        return None
+    hidden = round(share * n_u)
+    rows = np.concatenate([positive[: n_p + hidden], negative[: n_u - hidden]])
+    labels = np.concatenate([np.ones(n_p, np.int8), np.zeros(n_u, np.int8)])
+    order = rng.permutation(len(rows))
+    return _take(X, rows[order]), labels[order], hidden / n_u
+
+
+def _gaussians(gap: float, share: float, n_p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    hidden = round(share * MOST_UNLABELLED)
+    X = rng.normal(size=(n_p + MOST_UNLABELLED, 2))
+    X[: n_p + hidden, 0] += gap
+    return X, np.concatenate([np.ones(n_p), np.zeros(MOST_UNLABELLED)]), hidden / MOST_UNLABELLED
+
+
+def _take(X: Any, rows: np.ndarray) -> Any:
+    return X.iloc[rows].reset_index(drop=True) if hasattr(X, "iloc") else X[rows]
+
+
+# --- Accuracy --------------------------------------------------------------------------------------------------------
+
+
+def cells(quick: bool) -> Iterator[tuple[str, float, int, int]]:
+    for seed in SEEDS[:1] if quick else SEEDS:
+        for name in SETS:
+            for n_p in LABELLED:
+                for share in QUICK_SHARES if quick else SHARES:
+                    yield name, share, n_p, seed
+
+
+def measure(name: str, share: float, n_p: int, seed: int) -> dict[str, Any]:
+    """One cell: every estimator on the same rows and the same out-of-fold scores."""
+    cell = {"set": name, "share": share, "n_p": n_p, "seed": seed}
+    drawn = draw(name, share, n_p, seed)
+    if drawn is None:
+        return {**cell, "infeasible": True}
+    X, labels, truth = drawn
+    sample = Sample(X, labels == 1, seed=seed)
+    start = time.perf_counter()
+    scores = sample.fitted.scores
+    cell |= {"truth": truth, "n_u": int((labels == 0).sum()), "seconds_scores": time.perf_counter() - start}
+    region = top_region(sample.scores)
+    cell["suspicious"] = bool(region is not None and region.suspicious)
+    cell["found"] = {}
+    for variant, (method, options) in VARIANTS.items():
+        e = estimate_prior(X, labels, method, scores=scores, random_state=seed, **options)
+        cell["found"][variant] = [e.value, e.low, e.high, e.diagnostics["seconds"]]
+    return cell
+
+
+def run_accuracy(path: Path, quick: bool, minutes: float) -> bool:
+    """Measure what is missing; True when nothing is."""
+    path.parent.mkdir(exist_ok=True)
+    done = {(c["set"], c["share"], c["n_p"], c["seed"]) for c in read_cells(path)}
+    start = time.monotonic()
+    with path.open("a") as file:
+        for cell in cells(quick):
+            if cell in done:
+                continue
+            if time.monotonic() - start > 60 * minutes:
+                return False
+            file.write(json.dumps(measure(*cell)) + "\n")
+            file.flush()
+    return True
+
+
+def read_cells(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]  # a killed run may leave half a line
+
+
+def separability() -> dict[str, float]:
+    """AUC of gradient boosting on all true labels, out of fold: a property of the set, not of any estimator."""
+    found = {}
+    for name in SETS:
+        if name in GAPS:
+            X, y, _ = _gaussians(GAPS[name], 0.5, 0, np.random.default_rng(0))
+            y = np.arange(len(X)) < len(X) // 2
+        else:
+            X, y = full_set(name)
+        chosen = np.random.default_rng(0).permutation(len(y))[:4000]
+        rows = as_rows(_take(X, chosen)).for_trees
+        scores = out_of_fold(rows.values, y[chosen], default_classifier(rows, 0), 0, repeats=1).scores
+        found[name] = area_under_curve(scores[y[chosen]], scores[~y[chosen]])
+    return found
+
+
+def long_table(measured: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per cell and estimator."""
+    rows = [
+        {
+            **{key: cell[key] for key in ("set", "share", "n_p", "seed", "suspicious")},
+            "estimator": variant,
+            "error": value - cell["truth"],
+            "absolute": abs(value - cell["truth"]),
+            "covered": low - 1e-9 <= cell["truth"] <= high + 1e-9,
+            "width": high - low,
+            "seconds": seconds,
+        }
+        for cell in measured
+        if not cell.get("infeasible")
+        for variant, (value, low, high, seconds) in cell["found"].items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def summarise(measured: list[dict[str, Any]], auc: dict[str, float]) -> dict[str, Any]:
+    frame = long_table(measured)
+    separable = [name for name, value in auc.items() if value >= SEPARABLE]
+    easy = frame[frame["set"].isin(separable)]
+    by = frame.groupby("estimator")
+    overall = pd.DataFrame(
+        {
+            "mae": by["absolute"].mean(),
+            "mae_separable": easy.groupby("estimator")["absolute"].mean(),
+            "bias": by["error"].mean(),
+            "worst": by["absolute"].max(),
+            "coverage": by["covered"].mean(),
+            "width": by["width"].mean(),
+            "seconds": by["seconds"].mean(),
+        }
+    ).sort_values("mae")
+    used = [cell for cell in measured if not cell.get("infeasible")]
+    return {
+        "cells": len(used),
+        "seeds": sorted({cell["seed"] for cell in used}),
+        "separability_auc": auc,
+        "separable": separable,
+        "seconds_scores": float(np.mean([cell["seconds_scores"] for cell in used])),
+        "false_alarms_of_the_labelling_test": float(np.mean([cell["suspicious"] for cell in used])),
+        "estimators": json.loads(overall.round(4).to_json(orient="index")),
+        **{
+            f"mae_by_{key}": json.loads(
+                frame.pivot_table(index=key, columns="estimator", values="absolute").round(4).to_json(orient="index")
+            )
+            for key in ("set", "share", "n_p")
+        },
+        **{
+            f"coverage_by_{key}": json.loads(
+                frame.pivot_table(index=key, columns="estimator", values="covered").round(3).to_json(orient="index")
+            )
+            for key in ("set", "share", "n_p")
+        },
+    }
+
+
+# --- The test of random labelling ------------------------------------------------------------------------------------
+
+
+def run_representative(seeds: int = 4) -> list[dict[str, Any]]:
+    """How often biased labelling is noticed, and what it does to the default estimate. True share 0.5."""
+    rows = []
+    for name in ("gaussians 4 apart", "mushroom", "landsat", "spambase", "mnist"):
+        for n_p in (100, 500):
+            for strength in (0.0, 1.0, 2.0):
+                found = [_biased(name, n_p, strength, seed) for seed in range(seeds)]
+                flags, values = zip(*found, strict=True)
+                row = {"set": name, "n_p": n_p, "strength": strength, "noticed": float(np.mean(flags))}
+                rows.append({**row, "mean_bbe": float(np.mean(values)), "truth": 0.5})
+                print(rows[-1], flush=True)
+    return rows
+
+
+def _biased(name: str, n_p: int, strength: float, seed: int) -> tuple[bool, float]:
+    """Positives are labelled with weights exp(strength · score), the score their first principal component."""
+    drawn = draw(name, 0.5, n_p, seed)
+    assert drawn is not None
+    X, labels, truth = drawn
+    rng = np.random.default_rng(seed)
+    is_positive = _positives(name, n_p, seed)
+    points = as_rows(X).for_kernels(np.arange(len(labels)))[is_positive]
+    # A Gaussian's separating axis is the first; bias along the other one is what separability cannot excuse.
+    score = points[:, 1] if name in GAPS else _first_component(points)
+    weights = biased_propensity(score, strength)
+    chosen = rng.choice(np.flatnonzero(is_positive), n_p, replace=False, p=weights / weights.sum())
+    is_p = np.zeros(len(labels), dtype=bool)
+    is_p[chosen] = True
+    sample = Sample(X, is_p, seed=seed)
+    region = top_region(sample.scores)
+    value = estimate_prior(None, is_p, scores=sample.fitted.scores, random_state=seed).value
+    return bool(region is not None and region.suspicious), value
+
+
+def _positives(name: str, n_p: int, seed: int) -> np.ndarray:
+    """Who is positive among the rows of `draw(name, 0.5, n_p, seed)`: drawn again with the classes as features."""
+    rng = np.random.default_rng([seed, SETS.index(name), 500, n_p])
+    if name in GAPS:
+        return np.arange(n_p + MOST_UNLABELLED) < n_p + MOST_UNLABELLED // 2
+    _, is_positive = full_set(name)
+    positive, negative = (rng.permutation(np.flatnonzero(side)) for side in (is_positive, ~is_positive))
+    n_u = int(min(MOST_UNLABELLED, (len(positive) - n_p) / 0.5, len(negative) / 0.5))
+    hidden = round(0.5 * n_u)
+    flags = np.arange(n_p + n_u) < n_p + hidden
+    return flags[rng.permutation(len(flags))]
+
+
+def _first_component(points: np.ndarray) -> np.ndarray:
+    u, s, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    return u[:, 0] * s[0]
+
+
+# --- Speed -----------------------------------------------------------------------------------------------------------
+
+
+def run_speed() -> dict[str, Any]:
+    """Seconds at the sizes of the goals, and the process's peak memory after each."""
+    rng = np.random.default_rng(0)
+    result: dict[str, Any] = {}
+
+    def timed(what: str, goal: float, run: Callable[[], Any]) -> None:
+        start = time.perf_counter()
+        run()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        result[what] = {"seconds": time.perf_counter() - start, "goal": goal, "peak_mb": round(peak)}
+        print(f"{what}: {result[what]['seconds']:.2f} s (goal {goal:g}), peak {peak:.0f} MB", flush=True)
+
+    million = np.concatenate([rng.normal(2, 1, 300_000), rng.normal(0, 1, 700_000)])
+    labels = (np.arange(1_000_000) < 100_000).astype(np.int8)
+    timed("bbe, 1,000,000 scores", 1, lambda: estimate_prior(None, labels, scores=million))
+    X, y = _table_of(4000, 2000, rng)
+    timed("km2, 2 x 2,000 rows", 10, lambda: estimate_prior(X, y, "km2"))
+    X, y = _table_of(50_000, 5000, rng)
+    timed("out-of-fold scores, 50,000 rows", 60, lambda: _scores(X, y))
+    scores = _scores(X, y)
+    timed("dedpul, 50,000 rows, given scores", 60, lambda: estimate_prior(None, y, "dedpul", scores=scores))
+    for method in ("tice", "pen_l1", "tedn"):
+        timed(f"{method}, 50,000 rows", 60, functools.partial(estimate_prior, X, y, method))
+    timed("all estimators, 50,000 rows", 180, lambda: estimate_prior(X, y, "all"))
+    return result
+
+
+def _table_of(n: int, n_p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """20 columns, half the rows positive."""
+    X = rng.normal(size=(n, 20))
+    X[: n // 2, :3] += 2.0
+    return X, (np.arange(n) < n_p).astype(np.int8)
+
+
+def _scores(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    sample = Sample(X, labels == 1)
+    return sample.fitted.scores
+
+
+# --- Results ---------------------------------------------------------------------------------------------------------
+
+
+def show(result: dict[str, Any]) -> None:
+    accuracy = result.get("accuracy")
+    if accuracy is None:
+        return
+    frame = pd.DataFrame(accuracy["estimators"]).T
+    print(f"\n{accuracy['cells']} cells; separable: {', '.join(accuracy['separable'])}")
+    print(frame.to_string(float_format=lambda x: f"{x:.3f}"))
+    print("\nmean absolute error by set")
+    print(pd.DataFrame(accuracy["mae_by_set"]).T[list(frame.index)].to_string(float_format=lambda x: f"{x:.3f}"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["accuracy", "representative", "speed", "table"])
+    parser.add_argument("--quick", action="store_true", help="one seed, two shares")
+    parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long; run again to go on")
+    parser.add_argument("--cells", type=Path, default=CACHE / "cells.jsonl", help="one JSON line per finished cell")
+    arguments = parser.parse_args()
+    path = RESULTS / "priors.json"
+    result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    result.pop("machine", None)
+    warnings.simplefilter("ignore", PriorWarning)
+    if arguments.part == "accuracy":
+        complete = run_accuracy(arguments.cells, arguments.quick, arguments.minutes)
+        result["accuracy"] = summarise(read_cells(arguments.cells), separability())
+        result["accuracy"]["complete"] = complete and not arguments.quick
+        print("complete" if complete else "stopped by --minutes: run again to go on")
+    elif arguments.part == "representative":
+        result["representative"] = run_representative()
+    elif arguments.part == "speed":
+        result["speed"] = run_speed()
+    if arguments.part != "table":
+        save("priors", result)
+    show(result)
+
+
+if __name__ == "__main__":
+    main()
