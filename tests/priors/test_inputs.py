@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from punce.errors import InputError
-from punce.priors import estimate_prior
+from punce.priors import estimate_prior, held_out_scores
 from punce.priors.features import MAX_COLUMNS, PROJECTED, as_rows
+from punce.priors.representative import area_under_curve
 from tests.priors.mixtures import fast_classifier, gaussians
 
 pytestmark = pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
@@ -81,10 +83,36 @@ def test_infinite_features_are_located() -> None:
         estimate_prior(data.X, data.labels)
 
 
-def test_one_labelled_row_cannot_be_held_out() -> None:
-    data = gaussians(0.5, n_p=1, n_u=20)
-    with pytest.raises(InputError, match="label at least 2 rows"):
+@pytest.mark.parametrize(("n_p", "n_u", "words"), [(1, 20, "label at least 2 rows"), (20, 1, "one unlabelled row")])
+def test_one_row_cannot_be_held_out(n_p: int, n_u: int, words: str) -> None:
+    data = gaussians(1.0, n_p=n_p, n_u=n_u)
+    with pytest.raises(InputError, match=words):
         estimate_prior(data.X, data.labels)
+    assert 0.0 <= estimate_prior(None, data.labels, scores=data.X[:, 0]).value <= 1.0
+
+
+def test_held_out_scores_are_those_the_estimate_uses() -> None:
+    data = gaussians(0.4, n_p=50, n_u=100)
+    labels = data.labels.copy()
+    labels[np.flatnonzero(~data.is_positive)[:5]] = -1
+    scores = held_out_scores(data.X, labels, fast_classifier(), random_state=3)
+    np.testing.assert_array_equal(np.isnan(scores), labels == -1)
+    direct = estimate_prior(data.X, labels, classifier=fast_classifier(), random_state=3)
+    through = estimate_prior(None, labels, scores=np.nan_to_num(scores), random_state=3)
+    assert (direct.value, direct.low, direct.high) == (through.value, through.low, through.high)
+
+
+def test_held_out_scores_do_not_know_the_row() -> None:
+    """A model that memorises would rank labelled rows above hidden positives; out of fold it cannot."""
+    data = gaussians(0.5, n_p=200, n_u=400, gap=0.0)
+    scores = held_out_scores(data.X, data.labels, KNeighborsClassifier(1))
+    memorised = KNeighborsClassifier(1).fit(data.X, data.labels).predict_proba(data.X)[:, 1]
+    assert area_under_curve(*_sides(memorised, data.labels)) == 1.0
+    assert area_under_curve(*_sides(scores, data.labels)) == pytest.approx(0.5, abs=0.06)
+
+
+def _sides(scores: Any, labels: Any) -> tuple[Any, Any]:
+    return scores[labels == 1], scores[labels == 0]
 
 
 @pytest.mark.parametrize("translate", [lambda y: y == 1, lambda y: np.where(y == 1, 1, -1), lambda y: pd.Series(y)])

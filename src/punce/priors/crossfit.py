@@ -75,7 +75,9 @@ def out_of_fold(
     Few positives make the folding itself a source of noise, so it is repeated more often the fewer there are.
     Folds keep the share of labelled rows. `X` is anything rows can be taken from.
     """
-    n_p = int(is_p.sum())
+    n_p, n_u = int(is_p.sum()), int((~is_p).sum())
+    if n_u < 2:
+        raise InputError("one unlabelled row cannot be both learned from and held out: give at least 2, or scores=")
     if n_p < 2:
         raise InputError(
             "one labelled positive cannot be both learned from and held out: label at least 2 rows (30 or more for a "
@@ -85,7 +87,7 @@ def out_of_fold(
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
     total = np.zeros(len(is_p))
     for repeat in range(repeats):
-        total += _one_folding(X, is_p, classifier, seed + repeat, min(folds, n_p, int((~is_p).sum())))
+        total += _one_folding(X, is_p, classifier, seed + repeat, min(folds, n_p, n_u))
     return OutOfFold(total / repeats, folds, repeats, _announce(is_p, folds))
 
 
