@@ -17,8 +17,9 @@ import numpy.typing as npt
 from punce.errors import InputError
 
 N_BINS = 64
-MOST_CODES = 255
-"""Categories beyond the 255 commonest share one code: scikit-learn's boosting has no room for more."""
+MISSING_BIN = -1.0
+LAST_CODE, MISSING_CODE = 253, 254
+"""Codes from 253 upwards share one: scikit-learn's boosting has room for 255. They count the commonest first."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,16 @@ class Bins:
         return cls(edges, categorical)
 
     def transform(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Bin numbers, category codes pooled above the largest, NaN where a value is missing. (n, d) -> (n, d)."""
+        """Bin numbers −1 … 63 and category codes 0 … 254; missing values have their own. (n, d) -> (n, d).
+
+        Nothing is left missing: a sample of rows in which all of a column is missing would stop scikit-learn.
+        """
         values = np.asarray(values, dtype=np.float32)
-        binned = np.minimum(values, np.float32(MOST_CODES - 1))  # the codes
+        binned = np.minimum(values, np.float32(LAST_CODE))  # right for codes; numbers follow
         for column in np.flatnonzero(~self.categorical):
-            bins = np.searchsorted(self.edges[:, column], values[:, column], side="left")
-            binned[:, column] = np.where(np.isnan(values[:, column]), np.nan, bins)
-        return binned
+            binned[:, column] = np.searchsorted(self.edges[:, column], values[:, column], side="left")
+        own = np.where(self.categorical, np.float32(MISSING_CODE), np.float32(MISSING_BIN))
+        return np.where(np.isnan(values), own, binned)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Name -> array."""

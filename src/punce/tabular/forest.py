@@ -20,7 +20,6 @@ _TREES = 40
 _SMALLEST_LEAF = 3
 _DEEPEST = 14
 _MARGIN = 1e-3  # keeps log-odds finite where all trees agree
-_MISSING = -1.0  # below every bin: a cut can set missing values apart
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,8 @@ class OneHot:
 
     def transform(self, binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Shape: (n, d) -> (n, width)."""
-        numbers = np.nan_to_num(binned[:, self.numeric], nan=_MISSING)
         codes = binned[:, self.codes[:, 0]] == self.codes[:, 1]
-        return np.concatenate([numbers, codes], axis=1).astype(np.float32)
+        return np.concatenate([binned[:, self.numeric], codes], axis=1).astype(np.float32)
 
 
 def _log_odds(chance: Floats) -> Floats:
@@ -108,5 +106,5 @@ def _log_odds(chance: Floats) -> Floats:
 
 
 def _common(column: npt.NDArray[np.float32], most: int) -> list[int]:
-    codes, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    codes, counts = np.unique(column, return_counts=True)
     return sorted(int(code) for code in codes[np.argsort(-counts, kind="stable")[:most]])

@@ -27,6 +27,7 @@ from torch.nn import functional as F
 
 from punce.labels import POSITIVE, UNLABELLED
 from punce.optim import build_optimizer, set_rate, warmup_cosine
+from punce.tabular.bins import MISSING_BIN
 from punce.tabular.dense import DenseColumns
 from punce.tabular.lesson import Lesson
 
@@ -48,8 +49,8 @@ class Networks:
     @classmethod
     def fit(cls, lesson: Lesson) -> Self:
         """Network k learns from every fold but k."""
-        columns = DenseColumns.fit(lesson.binned, lesson.categorical)
-        x = torch.from_numpy(columns.transform(lesson.binned))
+        columns = DenseColumns.fit(_with_gaps(lesson.binned), lesson.categorical)
+        x = torch.from_numpy(columns.transform(_with_gaps(lesson.binned)))
         generator = torch.Generator().manual_seed(lesson.seed)
         net = _Parallel(lesson.n_folds, columns.width, generator)
         positive, hidden = _rows(lesson, POSITIVE), _rows(lesson, UNLABELLED)
@@ -69,7 +70,7 @@ class Networks:
         net = _network(self.weights)
         parts = []
         for start in range(0, len(binned), _ROWS_AT_ONCE):
-            x = torch.from_numpy(self.columns.transform(binned[start : start + _ROWS_AT_ONCE]))
+            x = torch.from_numpy(self.columns.transform(_with_gaps(binned[start : start + _ROWS_AT_ONCE])))
             with torch.no_grad():
                 parts.append(net(x.expand(net.n_networks, *x.shape)).double().numpy())
         return np.concatenate(parts, axis=1) if parts else np.empty((net.n_networks, 0))
@@ -94,6 +95,11 @@ class Networks:
             if name.startswith("net.")
         }
         return cls(DenseColumns.from_arrays(columns), weights)
+
+
+def _with_gaps(binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """A missing number is in the middle for a network, not below all others."""
+    return np.where(binned == MISSING_BIN, np.float32(np.nan), binned)
 
 
 def balanced_nnpu(positive: Tensor, hidden: Tensor, prior: float) -> Tensor:
