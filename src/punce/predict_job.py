@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from punce.classifier import PUClassifier
 from punce.data import UserData, stream
+from punce.data.tables import column_names, is_csv, is_parquet
 from punce.errors import InputError
 from punce.files import replacing
 
@@ -31,7 +32,7 @@ def run_predict(
 ) -> PredictOutcome:
     """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all."""
     classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
-    source = stream(data, **_reading_options(run), kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
+    source = stream(data, **_reading_options(run, data), kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
     rows = called = 0
     with replacing(out) as temporary:
         writer = _writer(out, temporary)
@@ -45,13 +46,17 @@ def run_predict(
     return PredictOutcome(rows, called, classifier.threshold_)
 
 
-def _reading_options(run: Path) -> dict[str, Any]:
-    """How the run read its rows: the same columns are the id and the text; labels are not needed."""
+def _reading_options(run: Path, data: Path) -> dict[str, Any]:
+    """How the run read its rows: the same columns are the id (if the new file has it) and the text; no labels."""
     file = run / "config.json"
     if not file.exists():
         return {}
     saved = json.loads(file.read_text()).get("data", {})
-    return {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+    options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+    is_table = data.is_file() and (is_csv(data) or is_parquet(data))
+    if is_table and options.get("id") not in column_names(data):
+        options.pop("id", None)
+    return options
 
 
 def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: float | None) -> pd.DataFrame:
