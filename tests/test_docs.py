@@ -63,8 +63,11 @@ def is_promise(line: str) -> bool:
 def test_python_blocks_of_the_readme_run_and_learn(number: int) -> None:
     torch.manual_seed(0)
     namespace: dict[str, Any] = {"__name__": "readme"}
+    namespace["print"] = lambda *_: None
     exec(compile(blocks(README, "python")[number], f"README.md block {number}", "exec"), namespace)
-    if "scores" in namespace:
+    if "probabilities" in namespace:
+        assert true_metrics(namespace["y"], namespace["probabilities"], threshold=0.5).accuracy > 0.75
+    elif "scores" in namespace:
         scores = namespace["scores"].numpy()
         assert true_metrics(namespace["digits"].test.y_true, scores).accuracy > 0.75
     else:
@@ -120,6 +123,13 @@ def test_paths_and_tests_exist(page: Path) -> None:
             assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{page.name}: {path}::{test}"
 
 
+def test_the_recipes_name_the_file_of_each_dictionary() -> None:
+    pairs = re.findall(r"A line in `([A-Z]+)`\s*\(`([^`]+)`\)", (ROOT / "CONTRIBUTING.md").read_text())
+    assert {name for name, _ in pairs} == {"LOSSES", "ENCODERS", "RISKS", "PRIORS", "DATASETS", "VIEWS"}
+    for name, path in pairs:
+        assert re.search(rf"^{name}\b.* = \{{", (ROOT / path).read_text(), flags=re.MULTILINE), f"{name} in {path}"
+
+
 def test_the_tree_of_the_readme_names_what_is_there() -> None:
     tree = next(block for block in blocks(README, "") if block.startswith("src/punce/"))
     inside = [line for line in tree.splitlines() if line.startswith("  ")]
@@ -149,9 +159,8 @@ def test_punce_commands_exist(page: Path) -> None:
     from punce.cli import app
 
     commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
-    named = {
-        match for span, line in prose_code(page) if not is_promise(line) for match in re.findall(r"^punce (\w+)", span)
-    }
+    code = [span for span, line in prose_code(page) if not is_promise(line)] + blocks(page, "")
+    named = {command for text in code for command in re.findall(r"^punce (\w+)", text, flags=re.MULTILINE)}
     assert named <= commands
 
 
