@@ -122,6 +122,18 @@ def test_another_process_makes_the_same_views() -> None:
 
 
 @EVERY_VIEW
+def test_a_plan_over_two_thousand_million_rows_is_as_small_as_any(case: str) -> None:
+    n, X = 2**31 - 1, rows_of(case)
+    plan = view_of(case).plan(n, 0, 0, X=X)
+    held = [v for v in vars(plan).values() if isinstance(v, Tensor)]
+    assert all(v.data_ptr() == X.data_ptr() for v in held)  # the table's reference rows, not copied
+    rows = torch.tensor([0, n - 1, n - 1])
+    two = plan.apply(X[[0, 0, 0]], rows)
+    assert torch.equal(two[:, 1], two[:, 2])
+    assert not torch.equal(two[:, 0], two[:, 1])
+
+
+@EVERY_VIEW
 def test_the_global_stream_is_left_alone(case: str) -> None:
     torch.manual_seed(0)
     expected = torch.rand(4)
