@@ -70,6 +70,15 @@ def test_another_share_at_deployment_shifts_the_odds() -> None:
     assert at_tenth == pytest.approx(odds / (1 + odds))
 
 
+@pytest.mark.parametrize("wanted", [0.05, 0.3, 0.5, 0.9])
+def test_the_score_at_a_probability_is_where_it_is_first_reached(wanted: float) -> None:
+    p, u, _ = two_gaussians(800, 2000, 0.4)
+    for method in METHODS:
+        calibrator = PUCalibrator.fit(p, u, 0.4, method)
+        cut = calibrator.score_at(wanted)
+        assert ((u >= cut) == (calibrator.probability(u) >= wanted)).all()
+
+
 def test_it_survives_json() -> None:
     p, u, _ = two_gaussians(60, 90, 0.4)
     calibrator = PUCalibrator.fit(p, u, 0.4)

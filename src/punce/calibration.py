@@ -71,6 +71,16 @@ class PUCalibrator:
             log_odds = log_odds + logit(target) - logit(self.prior)
         return np.asarray(expit(log_odds), dtype=np.float64)
 
+    def score_at(self, probability: float) -> float:
+        """The lowest score with at least this probability, by bisection; just beyond the knots if there is none."""
+        low, high = self.scores[0] - 1.0, self.scores[-1] + 1.0
+        if float(self.probability(low)) >= probability:
+            return low
+        while float(np.nextafter(low, high)) < high:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if float(self.probability(middle)) >= probability else (middle, high)
+        return high
+
     def to_json(self) -> dict[str, Any]:
         """Plain numbers and strings."""
         return asdict(self)

@@ -202,20 +202,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Using -------------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """Raw scores g(x), higher for positives. Shape: (n,)."""
-        check_is_fitted(self, "classes_")
-        self._check_columns(X)
-        return self._route.score(X)
+        """Scores, higher for positives, 0 where :meth:`predict` changes its mind. Shape: (n,)."""
+        scores = self._scores(X)
+        return scores - self._calibrator.score_at(self.threshold_)
 
     def predict_proba(self, X: Any, deploy_prior: float | None = None) -> Floats:
         """P(y | x), columns negative and positive; `deploy_prior` for a population with that share of positives."""
-        scores = self.decision_function(X)  # first: it says if there is no fit yet
+        scores = self._scores(X)  # first: it says if there is no fit yet
         positive = self._calibrator.probability(scores, deploy_prior)
         return np.column_stack([1.0 - positive, positive])
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """1 where P(y=1 | x) reaches ``threshold_``, else 0."""
         return (self.predict_proba(X)[:, 1] >= self.threshold_).astype(np.int64)
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self, "classes_")
+        self._check_columns(X)
+        return self._route.score(X)
 
     def embed(self, X: Any) -> Floats:
         """What the scores were made from. Shape: (n, D)."""
