@@ -12,6 +12,7 @@ a slow moment of the machine hits all alike. Without CIFAR-10 under PUNCE_DATA t
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -160,35 +161,48 @@ def save_pictures() -> None:
         print(f"wrote docs/images/{file}")
 
 
-def measure(rounds: int) -> None:
+def measure(rounds: int, thread_counts: list[int]) -> None:
     X, source = cifar_or_random()
-    speed, step = compare(X, rounds), share_of_step(X, max(3, rounds // 3))
-    print(f"two views of {BATCH} images ({source}), {torch.get_num_threads()} threads, {rounds} rounds in turns")
+    results = []
+    for threads in thread_counts:
+        torch.set_num_threads(threads)
+        load_before = os.getloadavg()[0]
+        results.append(
+            {
+                "threads": threads,
+                "load_before": load_before,  # above the number of cores, threads wait for each other
+                "speed": compare(X, rounds),
+                "step": share_of_step(X, max(3, rounds // 4)),
+            }
+        )
+        show(results[-1], source)
+    path = save("views", {"source": source, "rounds": rounds, "runs": results})
+    print(f"wrote benchmarks/results/{path.name}")
+
+
+def show(result: dict[str, Any], source: str) -> None:
+    speed, step = result["speed"], result["step"]
+    print(f"two views of {BATCH} images ({source}), threads: {result['threads']}")
     for name, row in speed["two_views_of_512"].items():
         numbers = f"best {row['best_ms']:7.1f} ms   median {row['median_ms']:7.1f} ms"
         print(f"  {name:16s} {numbers}   {row['images_per_s']:8.0f} images/s")
-    print(
-        f"  {speed['times_faster']:.1f} times faster than the faster kornia (by medians {speed['times_faster_median']:.1f})"
-    )
-    best = step["best_ms"]
+    medians = f"by medians {speed['times_faster_median']:.1f}"
+    print(f"  {speed['times_faster']:.1f} times faster than the faster kornia ({medians})")
+    best, share = step["best_ms"], f"median of rounds {step['views_share_median']:.1%}"
     print(f"{step['encoder']}: views {best['views']:.0f} ms, network {best['network']:.0f} ms")
-    print(f"  views take {step['views_share']:.1%} of a step (median of rounds {step['views_share_median']:.1%})")
-    path = save("views", {"source": source, "rounds": rounds, "speed": speed, "step": step})
-    print(f"wrote benchmarks/results/{path.name}")
+    print(f"  views take {step['views_share']:.1%} of a step ({share})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pictures", action="store_true", help="write the picture grids and stop")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, torch.get_num_threads()}))
     arguments = parser.parse_args()
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
     if arguments.pictures:
         save_pictures()
     else:
-        measure(arguments.rounds)
+        measure(arguments.rounds, arguments.threads)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from punce.views import colour, counter, geometry
 from punce.views.plan import check_n_rows, check_range, check_rows
 
 Padding = Literal["border", "zeros"]
-_CACHED_VALUES = 1 << 18  # 1 MB of float32: larger temporaries are handed back to the system and faulted in again
+_CACHED_VALUES = 1 << 19  # 2 MB of float32: larger temporaries are handed back to the system and faulted in again
 _STATISTICS_CHUNK = 4096  # images converted to float64 at a time by fit
 
 
