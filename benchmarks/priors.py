@@ -371,22 +371,23 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long; run again to go on")
     parser.add_argument("--cells", type=Path, default=CACHE / "cells.jsonl", help="one JSON line per finished cell")
     arguments = parser.parse_args()
+    warnings.simplefilter("ignore", PriorWarning)
+    found: dict[str, Any] = {}
+    if arguments.part == "accuracy":
+        complete = run_accuracy(arguments.cells, arguments.quick, arguments.minutes)
+        found["accuracy"] = summarise(read_cells(arguments.cells), separability())
+        found["accuracy"]["complete"] = complete and not arguments.quick
+        print("complete" if complete else "stopped by --minutes: run again to go on")
+    elif arguments.part == "representative":
+        found["representative"] = run_representative()
+    elif arguments.part == "speed":
+        found["speed"] = run_speed()
     path = RESULTS / "priors.json"
     result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     result.pop("machine", None)
-    warnings.simplefilter("ignore", PriorWarning)
-    if arguments.part == "accuracy":
-        complete = run_accuracy(arguments.cells, arguments.quick, arguments.minutes)
-        result["accuracy"] = summarise(read_cells(arguments.cells), separability())
-        result["accuracy"]["complete"] = complete and not arguments.quick
-        print("complete" if complete else "stopped by --minutes: run again to go on")
-    elif arguments.part == "representative":
-        result["representative"] = run_representative()
-    elif arguments.part == "speed":
-        result["speed"] = run_speed()
-    if arguments.part != "table":
-        save("priors", result)
-    show(result)
+    if found:
+        save("priors", result | found)
+    show(result | found)
 
 
 if __name__ == "__main__":
