@@ -8,17 +8,24 @@ optimiser, history. The bare step runs the same encoder (projector included) on 
 the projections as its loss, and the same optimiser. They take turns in one process, so that a slow moment of the
 machine hits both alike; times are medians over the rounds, the ratio is the median of the rounds' ratios. Parts are
 timed in the same rounds, by wrapping what the training loop calls.
+
+With as many threads as cores, this needs a machine that does nothing else: where other processes want the cores, a
+thread that is not running holds up the others at the end of every parallel loop, and the many small loops of views and
+loss suffer more than the encoder's few large products. One thread has nobody to wait for. The load average is saved
+beside every result for that reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from itertools import product
 from statistics import median
 from typing import Any, ClassVar
 
@@ -38,7 +45,7 @@ from punce.views import digit
 from punce.views.image import ImagePlan
 
 BATCH, BATCHES, PRIOR = 1024, 8, 0.49
-WARM_UP = 3  # rounds left out
+WARM_UP = 2  # rounds left out
 
 
 @dataclass(frozen=True)
@@ -160,8 +167,11 @@ def rounds_of(case: Case) -> list[tuple[dict[str, float], dict[str, float]]]:
     return rounds[WARM_UP:]
 
 
-def measure(case: Case) -> dict[str, Any]:
+def measure(case: Case, threads: int) -> dict[str, Any]:
+    torch.set_num_threads(threads)
+    load = [os.getloadavg()[0]]
     rounds = rounds_of(case)
+    load.append(os.getloadavg()[0])
     full, bare = ({k: median(r[i].get(k, 0.0) for r in rounds) for k in rounds[0][i]} for i in range(2))
     ratios = sorted(f["step"] / b["step"] for f, b in rounds)
     extra = {part: 1e3 * (seconds - bare.get(part, 0.0)) for part, seconds in full.items() if part != "step"}
@@ -170,6 +180,8 @@ def measure(case: Case) -> dict[str, Any]:
         "width": case.width,
         "optimizer": case.config.optimizer,
         "batch": BATCH,
+        "threads": threads,
+        "load_before_and_after": load,
         "rounds": len(rounds),
         "full_ms": 1e3 * full["step"],
         "bare_ms": 1e3 * bare["step"],
@@ -182,7 +194,11 @@ def measure(case: Case) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     low, high = result["ratio_quartiles"]
-    print(f"MLP of width {result['width']}, {result['optimizer']}, batch {BATCH}, {result['rounds']} rounds:")
+    load = " to ".join(f"{value:.1f}" for value in result["load_before_and_after"])
+    print(
+        f"MLP of width {result['width']}, {result['optimizer']}, batch {BATCH}, {result['threads']} threads, "
+        f"{result['rounds']} rounds, load {load}:"
+    )
     print(
         f"  full {result['full_ms']:.1f} ms, bare {result['bare_ms']:.1f} ms, ratio {result['ratio']:.3f} "
         f"(quartiles {low:.3f}–{high:.3f}; goal at most {result['goal']}); full − bare by part:"
@@ -194,12 +210,13 @@ def show(result: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--widths", type=float, nargs="*")
+    parser.add_argument("--threads", type=int, nargs="*", default=sorted({1, torch.get_num_threads()}))
     parser.add_argument("--epochs", type=int, default=2, help="of 8 rounds; four times as many for the small network")
     options = parser.parse_args()
     results = []
-    for case in cases(options.epochs):
+    for threads, case in product(options.threads, cases(options.epochs)):
         if not options.widths or case.width in options.widths:
-            results.append(measure(case))
+            results.append(measure(case, threads))
             show(results[-1])
     if not options.widths:
         print(f"saved {save('step', {'results': results})}")
