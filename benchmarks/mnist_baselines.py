@@ -107,7 +107,7 @@ def self_pu(s: Setting) -> Outcome:
 
 
 METHODS: dict[str, Callable[[Setting], Outcome]] = {
-    "pn": joint(lambda prior: PN(), epochs=8),
+    "pn": joint(lambda prior: PN(), epochs=20),
     "pvu": joint(lambda prior: PvU(), epochs=8),
     "upu": joint(UPU, epochs=8),
     "nnpu": joint(NNPU, epochs=8),

@@ -34,7 +34,7 @@ from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, 
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import View
 
-_SEPARATE_SHARE = 0.25
+_FEWEST_LABELLED, _LARGEST_SHARE = 16, 0.5
 _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
 
 
@@ -42,10 +42,12 @@ _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
 class FinetuneConfig:
     """How to train encoder and head.
 
-    `labelled_share` of every batch is labelled: P and U are drawn separately, P cycled at its own pace. "auto" does
-    so (a quarter) where labelled rows are rarer than that and the risk averages P and U separately (uPU, nnPU, vPU,
-    PvU with a prior); PN and PvU as a mean over all rows would aim at another mix, so they see the shares of the data.
-    None always sees those shares. `augment` trains on the first of `view`'s two views instead of the clean rows.
+    `labelled_share` of every batch is labelled: P and U are drawn separately, P cycled at its own pace. None keeps
+    the shares of the data. "auto" keeps them too, unless a batch would then hold fewer than 16 labelled rows and the
+    risk averages P and U separately (uPU, nnPU, vPU, PvU with a prior); PN and PvU as a mean over all rows would aim
+    at another mix. Do not draw P more often than that needs: on MNIST with 1,000 labelled rows a share of a quarter
+    shows each of them 20 times an epoch, and uPU then over-fits within the second (benchmarks/mnist_baselines.py).
+    `augment` trains on the first of `view`'s two views instead of the clean rows.
     `validation_share` of P and U chooses the epoch; with 0 it is the last one.
     """
 
@@ -133,7 +135,7 @@ def _train(
     check_training_rows(X, labels, f"{stage} training")
     check_prior(prior, open_interval=True)
     train, held_out = holdout_split(labels, config.validation_share, config.seed)
-    share = _labelled_share(config.labelled_share, risk, labels)
+    share = _labelled_share(config, risk, labels)
     batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, share)
     total, warmup = config.epochs * batches.per_epoch, round(config.warmup_epochs * batches.per_epoch)
     synchronise_batch_norm(model).train()
@@ -178,14 +180,14 @@ def _train(
     return model.linear_head(run.history)
 
 
-def _labelled_share(share: float | Literal["auto"] | None, risk: Risk, labels: Labels) -> float | None:
-    if share != "auto":
-        return share
+def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float | None:
+    if config.labelled_share != "auto":
+        return config.labelled_share
     is_separate = isinstance(risk, UPU | NNPU | VPU) or (
         isinstance(risk, PvU) and risk.prior is not None and risk.correction != "none"
     )
-    is_rare = float(np.mean(labels == POSITIVE)) < _SEPARATE_SHARE
-    return _SEPARATE_SHARE if is_separate and is_rare else None
+    needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / config.batch_size)
+    return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
 
 
 def _augmented(view: View, X: Tensor, rows: Tensor, seed: int, epoch: int) -> Tensor:

@@ -55,7 +55,7 @@ class SelfPUConfig:
     optimizer: OptimizerName = "adam"
     lr: float = 1e-3
     weight_decay: float = 0.0
-    labelled_share: float = 0.25
+    labelled_share: float | None = 0.25
     trusted_shares: tuple[float, float] = (0.2, 0.3)
     select_from: int = 10
     select_until: int = 50

@@ -38,10 +38,11 @@ _MIX_STREAM = 31
 class VPUConfig:
     """How to train vPU. Their settings: λ 0.03 and rate 3e-5 on CIFAR, 0.3 and 3e-4 on Fashion-MNIST, 0.1 on tables.
 
-    Adam with `betas` (0.5, 0.99). P and U fill `labelled_share` and the rest of every batch (half and half in the
-    paper). `validation_share` of P and U chooses the epoch and sets the scale; with 0 the last epoch and the training
-    rows do. `quantile` of Φ stands for probability 1 (the maximum would be one outlier). `from_scratch` draws the
-    encoder anew from the seed; otherwise training goes on from the weights it has.
+    Adam with `betas` (0.5, 0.99). P and U fill `labelled_share` and the rest of every batch: half and half in the
+    paper; None keeps the shares of the data, which over-fits a small P more slowly. `validation_share` of P and U
+    chooses the epoch and sets the scale; with 0 the last epoch and the training rows do. `quantile` of Φ stands for
+    probability 1 (the maximum would be one outlier). `from_scratch` draws the encoder anew from the seed; otherwise
+    training goes on from the weights it has.
     """
 
     epochs: int = 20
@@ -51,7 +52,7 @@ class VPUConfig:
     weight_decay: float = 0.0
     mixup_weight: float = 0.3
     mixup_alpha: float = 0.3
-    labelled_share: float = 0.5
+    labelled_share: float | None = 0.5
     quantile: float = 0.99
     validation_share: float = 0.2
     from_scratch: bool = True

@@ -161,16 +161,17 @@ def test_the_epoch_is_the_best_by_held_out_risk_and_observers_only_watch() -> No
     assert torch.equal(unwatched["head.weight"], head.weight)
 
 
-def test_labelled_rows_are_oversampled_only_where_the_risk_averages_them_separately() -> None:
-    labels = digits(50).labels
-    assert _labelled_share("auto", NNPU(0.4), labels) == 0.25
-    assert _labelled_share("auto", UPU(0.4), labels) == 0.25
-    assert _labelled_share("auto", VPU(), labels) == 0.25
-    assert _labelled_share("auto", PvU(0.4), labels) == 0.25
-    for risk in (PN(), PvU(), PvU(0.4, "none")):
-        assert _labelled_share("auto", risk, labels) is None
-    assert _labelled_share(0.5, PN(), labels) == 0.5
-    assert _labelled_share("auto", NNPU(0.4), np.ones(4, dtype=np.int8)) is None
+def test_labelled_rows_are_oversampled_only_where_a_batch_needs_it_and_the_risk_allows_it() -> None:
+    scarce, plenty = digits(10).labels, digits(200).labels  # of 1,438 rows
+    config = FinetuneConfig(batch_size=256)
+    for separate in (NNPU(0.4), UPU(0.4), VPU(), PvU(0.4), PvU(0.4, "threshold")):
+        assert _labelled_share(config, separate, scarce) == 16 / 256
+        assert _labelled_share(config, separate, plenty) is None
+    for over_all_rows in (PN(), PvU(), PvU(0.4, "none")):
+        assert _labelled_share(config, over_all_rows, scarce) is None
+    assert _labelled_share(FinetuneConfig(batch_size=8), NNPU(0.4), scarce) == 0.5
+    assert _labelled_share(FinetuneConfig(labelled_share=0.3), PN(), scarce) == 0.3
+    assert _labelled_share(FinetuneConfig(batch_size=256, labelled_share=None), NNPU(0.4), scarce) is None
 
 
 def test_weighted_duplicates_find_the_hidden_positives_among_training_rows_only() -> None:
