@@ -11,7 +11,10 @@ def run(code: str) -> str:
 
 
 def test_import_punce_does_not_import_torch() -> None:
-    assert run("import sys, punce; print('torch' in sys.modules, 'pandas' in sys.modules)").split() == ["False", "False"]
+    assert run("import sys, punce; print('torch' in sys.modules, 'pandas' in sys.modules)").split() == [
+        "False",
+        "False",
+    ]
 
 
 def test_help_does_not_import_torch() -> None:

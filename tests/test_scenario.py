@@ -73,5 +73,5 @@ def test_refusals_say_what_to_do() -> None:
         exact_prior(20, 0, 20)
     with pytest.raises(InputError, match="fewer than the 50 labelled"):
         prior_from_population(0.1, 50, 50, "single_set")
-    with pytest.raises(InputError, match="at least 0.5"):
+    with pytest.raises(InputError, match=r"at least 0\.5"):
         prior_from_label_frequency(0.2, 50, 50)

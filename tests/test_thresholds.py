@@ -30,9 +30,12 @@ def achieved(sample: dict[str, np.ndarray], threshold: float) -> tuple[float, fl
 
 def test_a_wanted_precision_or_recall_is_reached_on_the_true_classes(sample: dict[str, np.ndarray]) -> None:
     for wanted in (0.7, 0.9, 0.97):
-        precision, recall, _ = achieved(sample, choose_threshold(f"precision={wanted}", sample["p"], sample["u"], PRIOR))
+        precision, recall, _ = achieved(
+            sample, choose_threshold(f"precision={wanted}", sample["p"], sample["u"], PRIOR)
+        )
         assert precision == pytest.approx(wanted, abs=0.03)
-        precision, recall, _ = achieved(sample, choose_threshold(f"recall={wanted}", sample["p"], sample["u"], PRIOR))
+        cut = choose_threshold(f"recall={wanted}", sample["p"], sample["u"], PRIOR)
+        precision, recall, _ = achieved(sample, cut)
         assert recall == pytest.approx(wanted, abs=0.02)
 
 
