@@ -11,6 +11,7 @@ READY := $(VENV)/.ready
 
 # The whole environment is pinned by constraints.txt, so that two checkouts never differ.
 $(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV): once, a few minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[text,cluster,tensorboard,dev]"
 	@touch $@
@@ -19,10 +20,10 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 slow: $(READY)
-	$(BIN)/python -m pytest -q -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks examples
