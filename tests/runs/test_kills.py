@@ -21,6 +21,7 @@ from tests.runs.tiny import ROOT
 ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
     "GLOO_SOCKET_IFNAME": "lo",
+    "PYTHONFAULTHANDLER": "1",  # where it was, if torch aborts a process
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 }
 TIMEOUT = 240.0
@@ -35,7 +36,7 @@ def output_of(*module_and_arguments: str) -> dict[str, Any]:
         text=True,
         timeout=TIMEOUT,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-8000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -123,6 +124,7 @@ def test_torchrun_with_twenty_workers_killed_at_random_moments(tmp_path: Path) -
             except ProcessLookupError:
                 continue  # it had already been ended for its peer's sake
             kills -= 1
+    process.stdout.close()
     assert process.wait(timeout=TIMEOUT) == 0, "".join(seen[-60:])
     assert kills == 0
     whole = output_of(*torchrun(0, str(tmp_path / "whole"), "--epochs", "14", "--save-every", "1e9"))
