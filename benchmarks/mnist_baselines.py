@@ -1,7 +1,8 @@
 """The classic PU methods trained jointly (encoder and head) on MNIST odd/even with 1,000 labelled positives.
 
-    PUNCE_DATA=... python benchmarks/mnist_baselines.py                  # all methods not yet in the results
+    PUNCE_DATA=... python benchmarks/mnist_baselines.py                  # what is missing or had other settings
     PUNCE_DATA=... python benchmarks/mnist_baselines.py --only nnpu      # one, anew
+    PUNCE_DATA=... python benchmarks/mnist_baselines.py --show           # the table, without training
 
 The paper's MLP at width 0.2, single_set, seed 0. "selected" is the test accuracy of the epoch that held-out P and U
 chose; "oracle" is that of the best epoch by test labels, which nobody without negatives could choose. Each method's
@@ -62,10 +63,11 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Method:
+    """What decides a method's numbers, and how to get them: run() -> (history, test accuracy of the chosen epoch)."""
+
     config: dict[str, Any]
-    history: list[dict[str, Any]]
-    selected: float
+    run: Callable[[], tuple[list[dict[str, Any]], float]]
 
 
 def setting() -> Setting:
@@ -76,37 +78,47 @@ def setting() -> Setting:
     return Setting(X, sample.labels, sample.prior, torch.from_numpy(data.test.X), is_positive, digit().fit(X))
 
 
-def joint(make: Callable[[float], Risk], **changes: Any) -> Callable[[Setting], Outcome]:
-    def run(s: Setting) -> Outcome:
-        risk, encoder = make(s.prior), MLP(784, WIDTH)
-        config = FinetuneConfig(**changes)
-        watch = s.oracle(lambda _: risk.decision_score)
-        head = train_from_scratch(encoder, s.view, s.X, s.labels, risk, config, prior=s.prior, observer=watch)
+def joint(make: Callable[[float], Risk], **changes: Any) -> Callable[[Setting], Method]:
+    def method(s: Setting) -> Method:
+        risk, config = make(s.prior), FinetuneConfig(**changes)
+
+        def run() -> tuple[list[dict[str, Any]], float]:
+            encoder, watch = MLP(784, WIDTH), s.oracle(lambda _: risk.decision_score)
+            head = train_from_scratch(encoder, s.view, s.X, s.labels, risk, config, prior=s.prior, observer=watch)
+            scores = head(extract_features(encoder, s.view, s.X_test))
+            return head.history, s.accuracy(scores, risk.decision_score)
+
+        return Method({"risk": repr(risk), **asdict(config)}, run)
+
+    return method
+
+
+def variational(s: Setting) -> Method:
+    config = VPUConfig(epochs=6, batch_size=1024, lr=1e-3, labelled_share=None)
+
+    def run() -> tuple[list[dict[str, Any]], float]:
+        encoder = MLP(784, WIDTH)
+        # While it trains the scale is not fixed yet; the watcher takes the test rows' own quantile.
+        watch = s.oracle(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
+        head = train_vpu(encoder, s.view, s.X, s.labels, config, observer=watch)
         scores = head(extract_features(encoder, s.view, s.X_test))
-        selected = s.accuracy(scores, risk.decision_score)
-        return Outcome({"risk": repr(risk), **asdict(config)}, head.history, selected)
+        return head.history, s.accuracy(scores, head.decision_score)
 
-    return run
-
-
-def variational(s: Setting) -> Outcome:
-    encoder, config = MLP(784, WIDTH), VPUConfig(epochs=6, batch_size=1024, lr=1e-3, labelled_share=0.25)
-    # While it trains the scale is not fixed yet; the watcher takes the test rows' own quantile.
-    watch = s.oracle(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
-    head = train_vpu(encoder, s.view, s.X, s.labels, config, observer=watch)
-    scores = head(extract_features(encoder, s.view, s.X_test))
-    return Outcome(asdict(config), head.history, s.accuracy(scores, head.decision_score))
+    return Method(asdict(config), run)
 
 
-def self_pu(s: Setting) -> Outcome:
-    encoder = MLP(784, WIDTH)
+def self_pu(s: Setting) -> Method:
     config = SelfPUConfig(epochs=6, batch_size=1024, select_from=2, select_until=5, select_every=1)
-    head = selfpu(encoder, s.view, s.X, s.labels, config, prior=s.prior, observer=s.oracle(lambda _: 0.0))
-    scores = head(extract_features(encoder, s.view, s.X_test))
-    return Outcome(asdict(config), head.history, s.accuracy(scores, 0.0))
+
+    def run() -> tuple[list[dict[str, Any]], float]:
+        encoder = MLP(784, WIDTH)
+        head = selfpu(encoder, s.view, s.X, s.labels, config, prior=s.prior, observer=s.oracle(lambda _: 0.0))
+        return head.history, s.accuracy(head(extract_features(encoder, s.view, s.X_test)), 0.0)
+
+    return Method(asdict(config), run)
 
 
-METHODS: dict[str, Callable[[Setting], Outcome]] = {
+METHODS: dict[str, Callable[[Setting], Method]] = {
     "pn": joint(lambda prior: PN(), epochs=20),
     "pvu": joint(lambda prior: PvU(), epochs=8),
     "upu": joint(UPU, epochs=8),
@@ -116,18 +128,23 @@ METHODS: dict[str, Callable[[Setting], Outcome]] = {
 }
 
 
-def measure(name: str, s: Setting) -> dict[str, Any]:
+def measure(name: str, method: Method) -> dict[str, Any]:
     began, cpu_began = time.perf_counter(), time.process_time()
-    outcome = METHODS[name](s)
+    history, selected = method.run()
     return {
-        "selected": round(outcome.selected, 2),
-        "oracle": round(max(outcome.selected, *(row["oracle_accuracy"] for row in outcome.history)), 2),
+        "selected": round(selected, 2),
+        "oracle": round(max(selected, *(row["oracle_accuracy"] for row in history)), 2),
         "paper": PAPER.get(name),
         "seconds": round(time.perf_counter() - began, 1),
         "cpu_seconds": round(time.process_time() - cpu_began, 1),
-        "config": outcome.config,
-        "history": outcome.history,
+        "config": as_json(method.config),
+        "history": history,
     }
+
+
+def as_json(config: dict[str, Any]) -> dict[str, Any]:
+    """As it comes back from a file: tuples are lists there."""
+    return dict(json.loads(json.dumps(config)))
 
 
 def results() -> dict[str, Any]:
@@ -135,31 +152,39 @@ def results() -> dict[str, Any]:
     return json.loads(path.read_text())["methods"] if path.exists() else {}
 
 
-def table(methods: dict[str, Any]) -> str:
+def is_current(row: dict[str, Any] | None, method: Method) -> bool:
+    return row is not None and row["config"] == as_json(method.config)
+
+
+def table(methods: dict[str, Method]) -> str:
+    rows = results()
     lines = [f"{'method':8} {'selected':>9} {'oracle':>8} {'paper':>8} {'seconds':>8} {'cpu':>7}"]
     for name in METHODS:
-        if row := methods.get(name):
+        if row := rows.get(name):
             paper = "–" if row["paper"] is None else f"{row['paper']:.2f}"
-            cost = f"{row['seconds']:8.1f} {row['cpu_seconds']:7.1f}"
-            lines.append(f"{name:8} {row['selected']:9.2f} {row['oracle']:8.2f} {paper:>8} {cost}")
+            cost = f"{row['seconds']:8.1f} {row.get('cpu_seconds', float('nan')):7.1f}"
+            note = "" if is_current(row, methods[name]) else "  (measured with other settings: run again)"
+            lines.append(f"{name:8} {row['selected']:9.2f} {row['oracle']:8.2f} {paper:>8} {cost}{note}")
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=METHODS, default=[], help="these methods, anew")
+    parser.add_argument("--show", action="store_true", help="print the table and train nothing")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     s = setting()
-    todo = arguments.only or [name for name in METHODS if name not in results()]
-    for name in todo:
-        measured = measure(name, s)
+    methods = {name: make(s) for name, make in METHODS.items()}
+    stale = [name for name, method in methods.items() if not is_current(results().get(name), method)]
+    for name in [] if arguments.show else arguments.only or stale:
+        measured = measure(name, methods[name])
         # Read again just before writing, so that another method's result that came meanwhile stays.
-        methods = results() | {name: measured}
+        rows = results() | {name: measured}
         facts = {"data": "mnist odd/even", "n_labelled": N_LABELLED, "scenario": "single_set", "seed": SEED}
-        save(NAME, {**facts, "prior": s.prior, "encoder": f"MLP(784, width={WIDTH})", "methods": methods})
-    print(table(results()))
+        save(NAME, {**facts, "prior": s.prior, "encoder": f"MLP(784, width={WIDTH})", "methods": rows})
+    print(table(methods))
 
 
 if __name__ == "__main__":
