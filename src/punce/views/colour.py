@@ -40,7 +40,7 @@ class Colour:
 
 def draw(keys: Tensor, *, jitter: tuple[float, float, float, float], jitter_probability: float, grey: float) -> Colour:
     """Draw the parameters of B images from their keys (B,): factors in [max(0, 1 − s), 1 + s], hue in ±s."""
-    gate, greying, brightness, contrast, saturation, hue = counter.uniform(keys, 6, stream=_STREAM).unbind(1)
+    gate, greying, brightness, contrast, saturation, hue = counter.uniform(keys, 6, stream=_STREAM).unbind()
     on = gate < jitter_probability
     saturation = torch.where(on, _factor(saturation, jitter[2]), 1.0)
     return Colour(

@@ -33,13 +33,13 @@ def row_keys(rows: Tensor, *, seed: int, epoch: int, view: int) -> Tensor:
 
 
 def uniform(keys: Tensor, n: int, *, stream: int = 0) -> Tensor:
-    """`n` draws from [0, 1) for each key. Shape (b,) -> (b, n), float64.
+    """`n` draws from [0, 1) for each key. Shape (b,) -> (n, b), float64.
 
     For the few parameters of a view. float64 keeps what follows (sines, roots) free of last-bit differences between
     vectorised and scalar code after the result is rounded to float32.
     """
     counters = torch.arange(1, n + 1, device=keys.device) + (stream << 32)
-    hashed = _mix(keys[:, None] + counters * _signed(_GOLDEN, 64))
+    hashed = _mix(keys + counters[:, None] * _signed(_GOLDEN, 64))
     return _shift_right(hashed, 11, 64).to(torch.float64) * 2.0**-53
 
 

@@ -51,8 +51,8 @@ def draw(
 ) -> Geometry:
     """Draw the parameters of B images from their keys (B,). Symmetric ranges are given by their half width."""
     u = counter.uniform(keys, 2 * ATTEMPTS + 8, stream=_STREAM)
-    crop_w, crop_h = _crop_size(u[:, :ATTEMPTS], u[:, ATTEMPTS : 2 * ATTEMPTS], height / width, crop_scale, crop_ratio)
-    place_x, place_y, mirror, turn, right, down, enlarge, slant = u[:, 2 * ATTEMPTS :].unbind(1)
+    crop_w, crop_h = _crop_size(u[:ATTEMPTS], u[ATTEMPTS : 2 * ATTEMPTS], height / width, crop_scale, crop_ratio)
+    place_x, place_y, mirror, turn, right, down, enlarge, slant = u[2 * ATTEMPTS :].unbind()
     return Geometry(
         width=crop_w,
         height=crop_h,
@@ -72,7 +72,7 @@ def _crop_size(
 ) -> tuple[Tensor, Tensor]:
     """Width and height of the crop as shares of the image: uniform area, log-uniform ratio, first attempt that fits.
 
-    Shape: u_area, u_ratio (B, T) -> (B,), (B,). `aspect` is the image's height / width. Where no attempt fits (long
+    Shape: u_area, u_ratio (T, B) -> (B,), (B,). `aspect` is the image's height / width. Where no attempt fits (long
     images, areas near the whole), it is the largest crop whose ratio is allowed.
     """
     area = scale[0] + (scale[1] - scale[0]) * u_area
@@ -80,12 +80,12 @@ def _crop_size(
     shape = torch.exp(log_low + (log_high - log_low) * u_ratio) * aspect
     width2, height2 = area * shape, area / shape  # squares of the two shares
     fits = (width2 <= 1) & (height2 <= 1)
-    first = fits.to(torch.uint8).argmax(dim=1, keepdim=True)
-    found = fits.gather(1, first)[:, 0]
+    first = fits.to(torch.uint8).argmax(dim=0, keepdim=True)
+    found = fits.gather(0, first)[0]
     nearest = min(max(1 / aspect, ratio[0]), ratio[1]) * aspect
     return (
-        torch.where(found, width2.gather(1, first)[:, 0].sqrt(), min(1.0, nearest)),
-        torch.where(found, height2.gather(1, first)[:, 0].sqrt(), min(1.0, 1 / nearest)),
+        torch.where(found, width2.gather(0, first)[0].sqrt(), min(1.0, nearest)),
+        torch.where(found, height2.gather(0, first)[0].sqrt(), min(1.0, 1 / nearest)),
     )
 
 

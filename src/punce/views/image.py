@@ -170,9 +170,10 @@ def _clamp(x: Tensor, bounds: list[tuple[float, float]]) -> None:
 
 
 def _parts(x: Tensor) -> list[slice]:
-    """Pieces of the batch whose intermediate tensors stay in the cache; on a GPU the whole batch."""
-    size = len(x) if x.is_cuda else max(1, _CACHED_VALUES // x[0].numel()) if len(x) else 1
-    return [slice(start, start + size) for start in range(0, len(x), max(1, size))]
+    """Equal pieces of the batch whose intermediate tensors stay in the cache; on a GPU the whole batch."""
+    n = 1 if x.is_cuda else max(1, round(x.numel() / _CACHED_VALUES))
+    size = max(1, -(-len(x) // n))
+    return [slice(start, start + size) for start in range(0, len(x), size)]
 
 
 @dataclass(frozen=True)
