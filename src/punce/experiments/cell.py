@@ -1,0 +1,191 @@
+"""A cell: everything that decides one number, and the name that follows from it.
+
+A cell knows nothing of tables. puNCE at n_P = 1k with a linear probe is one cell, trained once, whether Table 1,
+Table 2, Table 3 or a figure points at it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from punce.labels import Setting
+from punce.scenario import Scenario
+
+PROTOCOL = 1
+"""Raised when the same configuration would give another number, so that results made before are not mistaken for it."""
+
+TransferKind = Literal["probe", "finetune", "joint", "selfpu", "vpu", "fewshot"]
+PriorSpec = str | float
+"""Which prior an algorithm is told: ``"true"``, ``"true+0.1"``, a number, or the name of an estimator such as "bbe"."""
+
+Value = str | float | int | bool | None | tuple[float, ...]
+Settings = tuple[tuple[str, Value], ...]
+"""Arguments of a stage by name, sorted; a mapping that can be hashed."""
+
+LABEL_FREE = ("infonce", "dcl")
+"""Losses that look at no label: one pretrained encoder serves every labelled set of the same rows."""
+
+
+def settings(**values: Value) -> Settings:
+    """Arguments of a stage, in the one order in which they are compared and hashed."""
+    return tuple(sorted(values.items()))
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Which rows, and which of them are labelled.
+
+    `source` is a benchmark set, or "shapes" (generated). In the "pu" setting `n_labelled` positives are labelled, in
+    "pnu" that many rows of either class. `label_bias` > 0 labels bright images more often: the weight of a positive
+    is exp(label_bias · standardised brightness). `n_train` and `n_test` cut the set down to a fixed random part.
+    `n_unlabelled` is for few-shot text, which takes that many unlabelled rows and drops the others.
+    """
+
+    source: str
+    n_labelled: int
+    setting: Setting = "pu"
+    scenario: Scenario = "single_set"
+    label_bias: float = 0.0
+    n_train: int | None = None
+    n_test: int | None = None
+    n_unlabelled: int | None = None
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """Which network: a name in :data:`punce.encoders.ENCODERS` (for text, a model's name or path) and its width."""
+
+    name: str
+    width: float = 1.0
+    channels_last: bool = False
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """Contrastive pretraining. `prior` is given to puNCE and must be None for the other losses."""
+
+    loss: str
+    epochs: int
+    batch_size: int
+    optimizer: str
+    lr: float
+    weight_decay: float
+    warmup_epochs: float
+    view: str
+    temperature: float = 0.5
+    min_labelled: int = 2
+    prior: PriorSpec | None = None
+    loss_settings: Settings = ()
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """From an encoder, or from nothing, to a classifier.
+
+    `risk` is a name in :data:`punce.risks.RISKS` with its `risk_settings`; None where the kind has its own objective.
+    `prior` is what risk and selection are told. `settings` are all arguments of the stage but the seed.
+    """
+
+    kind: TransferKind
+    settings: Settings
+    risk: str | None = None
+    risk_settings: Settings = ()
+    prior: PriorSpec = "true"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The full configuration of one number: rows and labels, network, pretraining, transfer, seed and threads.
+
+    `threads` counts, because one and two threads add in another order and differ in the last bits. `embedding` asks
+    for a t-SNE picture of test features in the result.
+    """
+
+    data: DataSpec
+    encoder: EncoderSpec
+    pretraining: Pretraining | None
+    transfer: Transfer
+    seed: int
+    threads: int = 1
+    embedding: bool = False
+
+    def config(self) -> dict[str, Any]:
+        """As plain JSON: what :attr:`key` hashes and a result file keeps."""
+        return _plain({"protocol": PROTOCOL, **asdict(self)})
+
+    @property
+    def key(self) -> str:
+        """sha256 of the configuration."""
+        return config_key(self.config())
+
+    @property
+    def name(self) -> str:
+        """The first 16 hex digits of the key: the name of the result file."""
+        return self.key[:16]
+
+    def encoder_config(self) -> dict[str, Any] | None:
+        """The part of the configuration that decides the pretrained encoder; None without pretraining."""
+        if self.pretraining is None:
+            return None
+        data = asdict(self.data)
+        if self.pretraining.loss in LABEL_FREE:
+            data = {"source": self.data.source, "n_train": self.data.n_train}
+        del_keys = ("n_test", "n_unlabelled")  # the test rows take no part in pretraining
+        return _plain(
+            {
+                "protocol": PROTOCOL,
+                "data": {key: value for key, value in data.items() if key not in del_keys},
+                "encoder": asdict(self.encoder),
+                "pretraining": asdict(self.pretraining),
+                "seed": self.seed,
+                "threads": self.threads,
+            }
+        )
+
+    @property
+    def encoder_name(self) -> str | None:
+        """The name under which the pretrained encoder is shared between cells; None without pretraining."""
+        config = self.encoder_config()
+        return None if config is None else config_key(config)[:16]
+
+    def describe(self) -> str:
+        """One line for a person."""
+        data, pretraining, transfer = self.data, self.pretraining, self.transfer
+        parts = [f"{data.source} {data.setting} {data.n_labelled} labelled"]
+        parts += [data.scenario] if data.scenario != "single_set" else []
+        parts += [f"label bias {data.label_bias:g}"] if data.label_bias else []
+        parts += [f"{self.encoder.name} ×{self.encoder.width:g}"]
+        if pretraining is not None:
+            told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
+            parts += [f"{pretraining.loss}{told} {pretraining.epochs} epochs"]
+        told = "" if transfer.prior == "true" else f" (prior {transfer.prior})"
+        parts += [f"{transfer.kind} {transfer.risk or ''}".rstrip() + told]
+        parts += ["t-SNE"] if self.embedding else []
+        return ", ".join([*parts, f"seed {self.seed}"])
+
+
+def canonical(config: dict[str, Any]) -> str:
+    """The one JSON text of a configuration."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def config_key(config: dict[str, Any]) -> str:
+    """sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical(config).encode()).hexdigest()
+
+
+_SETTINGS = ("settings", "risk_settings", "loss_settings")
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    """As it comes back from a JSON file, with settings as objects."""
+    if name in _SETTINGS:
+        return {key: _plain(item) for key, item in value}
+    if isinstance(value, dict):
+        return {key: _plain(item, key) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,110 @@
+"""The settings of every stage, named in full: what stands in a cell's configuration, and so in its hash.
+
+They repeat the stages' defaults on purpose. A default that changes later must not change what a stored result means;
+``tests/experiments/test_scales.py`` fails when a stage gains an argument that is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from punce.experiments.cell import Cell, DataSpec, EncoderSpec, Settings, Transfer, Value, settings
+
+RISK_SETTINGS: Mapping[str, Settings] = {
+    "pn": settings(surrogate="logistic"),
+    "pvu": settings(correction="weighted", surrogate="logistic", target_share=0.0),
+    "upu": settings(surrogate="sigmoid"),
+    "nnpu": settings(surrogate="sigmoid", beta=0.0, gamma=1.0),
+}
+"""Arguments of the risks but the prior. PvU means weighted duplicates everywhere (in the paper's AllConv rows it is
+the naive one, which is our PN)."""
+
+SUPERVISED_PROBE: Settings = settings(folds=5, strengths=10)
+"""Logistic regression on the labelled rows of the PNU setting: cross-validated over `strengths` penalties."""
+
+
+def probe(epochs: int = 60, batch_size: int = 4096, **changes: Value) -> Settings:
+    """:class:`punce.probe.ProbeConfig` without its seed."""
+    base: dict[str, Value] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "optimizer": "adam",
+        "lr": 1e-2,
+        "weight_decay": 0.0,
+        "labelled_share": 0.25,
+        "validation_share": 0.2,
+    }
+    return settings(**{**base, **changes})
+
+
+def finetune(epochs: int, batch_size: int = 1024, lr: float = 1e-3, **changes: Value) -> Settings:
+    """:class:`punce.finetune.FinetuneConfig` without its seed; for fine-tuning and for training from scratch."""
+    base: dict[str, Value] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "optimizer": "adam",
+        "lr": lr,
+        "weight_decay": 0.0,
+        "warmup_epochs": 1.0,
+        "labelled_share": "auto",
+        "augment": False,
+        "validation_share": 0.2,
+    }
+    return settings(**{**base, **changes})
+
+
+def vpu(epochs: int, batch_size: int = 1024, lr: float = 1e-3, **changes: Value) -> Settings:
+    """:class:`punce.vpu.VPUConfig` without its seed."""
+    base: dict[str, Value] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "lr": lr,
+        "betas": (0.5, 0.99),
+        "weight_decay": 0.0,
+        "mixup_weight": 0.3,
+        "mixup_alpha": 0.3,
+        "labelled_share": None,
+        "quantile": 0.99,
+        "validation_share": 0.2,
+        "from_scratch": True,
+    }
+    return settings(**{**base, **changes})
+
+
+def selfpu(epochs: int, select: tuple[int, int, int], batch_size: int = 1024, **changes: Value) -> Settings:
+    """:class:`punce.selfpu.SelfPUConfig` without its seed; `select` is (first epoch, last epoch, every)."""
+    base: dict[str, Value] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "optimizer": "adam",
+        "lr": 1e-3,
+        "weight_decay": 0.0,
+        "labelled_share": 0.25,
+        "trusted_shares": (0.2, 0.3),
+        "select_from": select[0],
+        "select_until": select[1],
+        "select_every": select[2],
+        "ema_decay": 0.999,
+        "consistency_weight": 1.0,
+        "validation_share": 0.2,
+    }
+    return settings(**{**base, **changes})
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """Few-shot text at one scale. `settings` are those of :mod:`punce.fewshot`; `ce_weight` multiplies CE."""
+
+    source: str
+    encoder: str
+    n_labelled: Mapping[str, int]
+    n_unlabelled: int
+    settings: Settings
+    seeds: int
+
+    def cell(self, loss: str | None, n_labelled: str, seed: int, threads: int) -> Cell:
+        """CE alone (`loss` None), or CE with SCL or puNCE."""
+        data = DataSpec(self.source, self.n_labelled[n_labelled], "pnu", n_unlabelled=self.n_unlabelled)
+        chosen = settings(**{**dict(self.settings), "loss": loss})
+        return Cell(data, EncoderSpec(self.encoder), None, Transfer("fewshot", chosen), seed, threads)

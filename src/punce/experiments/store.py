@@ -1,0 +1,145 @@
+"""Results on disk: one JSON file per cell, named by the hash of its configuration, written whole and last.
+
+    results/laptop/0123456789abcdef.json     one cell, done or failed
+    results/encoders/…                       pretrained encoders shared between cells (see encoder_cache)
+    results/work/…                           locks and checkpoints of what is under way
+
+Runners need no server: a cell is claimed with a lock on a file, which the system takes back when the process ends,
+however it ends. Several machines need a file system with working flock (NFS from version 4 on, Lustre, …).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from punce.experiments.cell import Cell, config_key
+from punce.files import write_text
+
+Status = Literal["done", "failed"]
+
+
+class StoreWarning(UserWarning):
+    """A result file could not be used and was set aside."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known about a cell.
+
+    `result` (when done) holds "test_accuracy" (in per cent, epoch chosen without negatives), "oracle_accuracy" (best
+    epoch by test labels), "auc", "prior" {"true", "loss", "risk"}, and where they exist "held_out_pu_risk",
+    "oracle_linear_accuracy" (a linear layer trained on all true labels), "shifted_accuracy" (cut moved from the
+    unlabelled mix to the population), "curve" (test accuracy per epoch) and "embedding" {"x", "y", "is_positive"}.
+    """
+
+    key: str
+    config: dict[str, Any]
+    status: Status
+    result: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    attempts: int = 1
+    seconds: dict[str, float] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    punce: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is a result."""
+        return self.status == "done"
+
+
+class ResultStore:
+    """The results of one scale: ``<results>/<scale>/``."""
+
+    def __init__(self, results: Path, scale: str) -> None:
+        self.results, self.scale = results, scale
+        self.folder = results / scale
+
+    def path(self, cell: Cell) -> Path:
+        """Where the cell's result is or will be."""
+        return self.folder / f"{cell.name}.json"
+
+    def read(self, cell: Cell) -> Record | None:
+        """The cell's record; None if there is none. A damaged file is set aside with a warning."""
+        path = self.path(cell)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError as error:
+            return self._set_aside(path, str(error))
+        try:
+            record = parse(text)
+        except ValueError as error:
+            return self._set_aside(path, str(error))
+        return record if record.key == cell.key else self._set_aside(path, "it holds another cell")
+
+    def result(self, cell: Cell) -> dict[str, Any] | None:
+        """The result of a cell that is done, else None."""
+        record = self.read(cell)
+        return record.result if record is not None and record.is_done else None
+
+    def write(self, record: Record) -> Path:
+        """Put a record in its place, whole or not at all."""
+        path = self.folder / f"{record.key[:16]}.json"
+        write_text(path, json.dumps(asdict(record), indent=1, sort_keys=True, allow_nan=False) + "\n")
+        return path
+
+    def work_folder(self, cell: Cell) -> Path:
+        """Where a cell under way keeps its checkpoints."""
+        return self.results / "work" / cell.name
+
+    @contextmanager
+    def claim(self, cell: Cell) -> Iterator[bool]:
+        """Whether this process has the cell to itself inside the block; False if another is at it."""
+        with locked(self.results / "work" / "locks" / f"{self.scale}-{cell.name}.lock") as is_ours:
+            yield is_ours
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        number = 1
+        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+            number += 1
+        path.replace(aside)
+        warnings.warn(
+            f"{path} cannot be used ({why}); kept as {aside.name}, and the cell is done again", StoreWarning, 3
+        )
+
+
+def parse(text: str) -> Record:
+    """A record from its JSON text; ValueError says what is wrong with it."""
+    content = json.loads(text)
+    if not isinstance(content, dict):
+        raise ValueError("it is no JSON object")
+    try:
+        record = Record(**content)
+    except TypeError as error:
+        raise ValueError(f"its fields are not those of a record: {error}") from None
+    if not isinstance(record.config, dict) or config_key(record.config) != record.key:
+        raise ValueError("its configuration does not belong to its key")
+    if record.status not in ("done", "failed") or not isinstance(record.result, dict):
+        raise ValueError("its status or result has the wrong form")
+    return record
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """An exclusive lock on a file that stays where it is: removing it would let two processes hold "the" lock."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)  # also gives the lock back

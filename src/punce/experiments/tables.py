@@ -1,0 +1,99 @@
+"""What a table or figure is: places (row, column), and at each place the cells of all seeds.
+
+Rows are ids such as ``"mnist/mlp/1k"``: parts joined by "/", each a name of :data:`NAMES`, under the heads
+``row_heads``. Ids are those of the *paper's* table at every scale; which data and network stand behind them at a
+scale is in the cells. A place that a scale leaves out is missing from :meth:`Experiment.cells`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from punce.experiments.cell import Cell
+from punce.experiments.scales import Scale
+
+Place = tuple[str, str]
+"""(row id, column id)"""
+
+Make = Callable[[int], Cell]
+"""From a seed to the cell of that seed."""
+
+Kind = Literal["table", "curves", "epochs", "scatter"]
+"""How to show it: a table; accuracy against the columns; accuracy over epochs; embeddings."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper, or a question beyond it.
+
+    `rows` and `columns` are all ids in the order to show them. `places` gives what a scale fills. `paper` is the
+    paper's own number for it ("Table 1", "Figure 4a"); None for what the paper does not have. `seeds` caps the number
+    of seeds per scale, or raises it, where an experiment wants another number than the scale's.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    row_heads: tuple[str, ...]
+    column_head: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    places: Callable[[Scale], dict[Place, Make]]
+    paper: str | None = None
+    seeds: dict[str, int] | None = None
+
+    def cells(self, scale: Scale, seeds: Sequence[int] | None = None) -> dict[Place, list[Cell]]:
+        """The cells behind every place, one for each seed (those of the scale unless given)."""
+        return {
+            place: [make(seed) for seed in (seeds or self._seeds(scale, place[0]))]
+            for place, make in self.places(scale).items()
+        }
+
+    def _seeds(self, scale: Scale, row: str) -> Sequence[int]:
+        number = (self.seeds or {}).get(scale.name, scale.n_seeds(row.split("/")[0]))
+        return range(number)
+
+
+NAMES: dict[str, str] = {
+    "mnist": "PU MNIST (odd/even)",
+    "cifar10": "PU CIFAR (vehicle/animal)",
+    "sst2": "PNU SST-2",
+    "mlp": "MLP",
+    "resnet18": "ResNet18",
+    "allconv": "AllConv",
+    "roberta": "RoBERTa",
+    "infonce": "InfoNCE",
+    "dcl": "DCL",
+    "scl": "SCL",
+    "punce": "puNCE",
+    "pn": "PN",
+    "pvu": "PvU",
+    "upu": "uPU",
+    "nnpu": "nnPU",
+    "vpu": "vPU",
+    "selfpu": "Self-PU",
+    "lp": "linear probe",
+    "ft": "fine-tune",
+    "ce": "CE",
+    "ce+scl": "CE + SCL",
+    "ce+punce": "CE + puNCE",
+    "single_set": "single set",
+    "case_control": "case–control",
+    "random": "random start",
+}
+"""How an id is written for a reader; ids that are not here (1k, 5%, bbe) are written as they are."""
+
+
+def shown(identifier: str) -> str:
+    """An id as a reader sees it."""
+    return NAMES.get(identifier, identifier)
+
+
+def row_ids(*parts: Iterable[str]) -> tuple[str, ...]:
+    """Every combination of the parts, the first varying slowest: ``row_ids(["mnist/mlp"], ["1k", "3k"])``."""
+    ids = [""]
+    for part in parts:
+        ids = [f"{start}/{end}" if start else end for start in ids for end in part]
+    return tuple(ids)
