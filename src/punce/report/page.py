@@ -8,13 +8,10 @@ through could still not run.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import tempfile
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from punce.report import charts, parts, words
+from punce.report.assets import asset, content_policy
 from punce.report.content import ReportContent
 from punce.report.json_tree import encode
 
@@ -30,14 +28,14 @@ _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 def render_report(content: ReportContent) -> str:
     """The whole page as text. A pure function of `content`."""
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = asset("report.css"), asset("report.js")
     payload = parts.map_payload(content)
     html = (
         _environment()
         .get_template("report.html")
         .render(
             c=content,
-            policy=_policy(style, script),
+            policy=content_policy(style, script),
             style=Markup(style),
             script=Markup(script),
             headline=words.headline(content.data, content.prior),
@@ -62,31 +60,6 @@ def write_report(content: ReportContent, path: str | Path, *, json_path: str | P
 def script_json(tree: Any) -> Markup:
     """JSON that is safe inside <script type="application/json">: no character can end the element or open a comment."""
     return Markup(json.dumps(encode(tree), ensure_ascii=False, separators=(",", ":")).translate(_JSON_ESCAPES))
-
-
-def _policy(style: str, script: str) -> str:
-    directives = {
-        "default-src": "'none'",
-        "style-src": f"'sha256-{_hash(style)}'",
-        "script-src": f"'sha256-{_hash(script)}'",
-        "img-src": "data:",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "require-trusted-types-for": "'script'",
-        "trusted-types": "'none'",
-    }
-    return "; ".join(f"{name} {value}" for name, value in directives.items())
-
-
-def _hash(source: str) -> str:
-    return base64.b64encode(hashlib.sha256(source.encode("utf-8")).digest()).decode("ascii")
-
-
-@cache
-def _asset(name: str) -> str:
-    """A style sheet or script; line ends as the browser sees them, or the hash would not match."""
-    text = resources.files("punce.report").joinpath("templates", name).read_text(encoding="utf-8")
-    return text.replace("\r\n", "\n")
 
 
 @cache
