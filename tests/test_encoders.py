@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 import torch
 from torch import Tensor
 
-from punce.encoders import ENCODERS, MLP, AllConv, Encoder, Identity, ResNet18
+from punce.encoders import ENCODERS, MLP, AllConv, Encoder, Identity, ResNet18, Transformer
+from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 
 PAPER_PARAMETERS = {MLP: 29_231_151, AllConv: 5_019_255, ResNet18: 11_333_825}
@@ -20,6 +24,11 @@ def test_parameter_counts_are_those_the_appendix_prints(encoder: type[Encoder]) 
         assert n_parameters(encoder()) == PAPER_PARAMETERS[encoder]
 
 
+def tiny_transformer() -> tuple[Encoder, Tensor]:
+    with TemporaryDirectory() as folder:
+        return Transformer(write_tiny_roberta(Path(folder))), torch.randint(5, 50, (4, 9))
+
+
 SMALL: dict[str, tuple[Encoder, Tensor]] = {
     "mlp": (MLP(64, width=0.01), torch.rand(4, 1, 8, 8)),
     "allconv": (AllConv(width=0.05), torch.rand(4, 3, 32, 32)),
@@ -27,6 +36,7 @@ SMALL: dict[str, tuple[Encoder, Tensor]] = {
     "resnet18": (ResNet18(width=0.05), torch.rand(4, 3, 32, 32)),
     "resnet18 grey": (ResNet18(in_channels=1, width=0.05), torch.rand(4, 1, 28, 28)),
     "identity": (Identity(12), torch.rand(4, 12)),
+    "transformer": tiny_transformer(),
 }
 
 

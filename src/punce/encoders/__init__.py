@@ -9,7 +9,14 @@ from punce.encoders.encoder import Encoder
 from punce.encoders.identity import Identity
 from punce.encoders.mlp import MLP
 from punce.encoders.resnet18 import ResNet18
+from punce.encoders.transformer import Transformer
 
-ENCODERS: dict[str, type[Encoder]] = {"mlp": MLP, "allconv": AllConv, "resnet18": ResNet18, "identity": Identity}
+ENCODERS: dict[str, type[Encoder]] = {
+    "mlp": MLP,
+    "allconv": AllConv,
+    "resnet18": ResNet18,
+    "identity": Identity,
+    "transformer": Transformer,
+}
 
-__all__ = ["ENCODERS", "MLP", "AllConv", "Encoder", "Identity", "ResNet18"]
+__all__ = ["ENCODERS", "MLP", "AllConv", "Encoder", "Identity", "ResNet18", "Transformer"]

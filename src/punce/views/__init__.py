@@ -1,8 +1,8 @@
-"""A batch of rows to two augmented views of each: images, digits, table rows, embeddings.
+"""A batch of rows to two augmented views of each: images, digits, table rows, embeddings, texts.
 
     view = VIEWS["digit"]()                             # a frozen dataclass of hyper-parameters
     plan = view.plan(n_rows=len(X), seed=0, epoch=3)    # the table view also takes the training rows: X=X
-    two = plan.apply(X[rows], rows)                     # (2, b, ...) float32
+    two = plan.apply(X[rows], rows)                     # (2, b, ...) float32, or token numbers
     one = view.clean(X[rows])                           # (b, ...), for evaluation
 
 The views of a row are a function of (seed, epoch, row) alone.
@@ -16,12 +16,14 @@ from punce.views.embedding import Embedding
 from punce.views.image import Image, cifar, digit
 from punce.views.plan import Plan, View
 from punce.views.table import Table
+from punce.views.text import Text
 
 VIEWS: dict[str, Callable[..., View]] = {
     "cifar": cifar,
     "digit": digit,
     "table": Table,
     "embedding": Embedding,
+    "text": Text,
 }
 
-__all__ = ["VIEWS", "Embedding", "Image", "Plan", "Table", "View", "cifar", "digit"]
+__all__ = ["VIEWS", "Embedding", "Image", "Plan", "Table", "Text", "View", "cifar", "digit"]

