@@ -5,6 +5,7 @@ The epoch is chosen on a held-out share of P and U by the PU estimate of the zer
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,12 @@ def probe(
     prior: float,
     folder: Path | None = None,
     progress: bool = False,
+    observer: Callable[[LinearHead], Mapping[str, float]] | None = None,
 ) -> LinearHead:
     """Train a linear layer on frozen features and return it at its best epoch by held-out PU risk.
 
-    `prior` is the share of positives among the unlabelled rows that the held-out risk uses.
+    `prior` is the share of positives among the unlabelled rows that the held-out risk uses. An `observer` is shown
+    the head after every epoch, and its numbers go into that epoch's history; it changes nothing.
 
     Shape: features (n, D); labels (n,) of {1, 0}.
     """
@@ -107,12 +110,18 @@ def probe(
         set_rate(optimizer, warmup_cosine(step, total))
         optimizer.step()
         run.log(risk=value)
+        if observer is not None and run.is_epoch_end(step):
+            run.record(**observer(_linear_head(head, mean, scale, [])))
         if is_chosen and run.is_epoch_end(step):
             error = _held_out_error(head, x[held_out], label_of[held_out], prior)
             best.offer(head, error)
             run.record(held_out_risk=error)
     chosen = best.head if is_chosen else head  # a single labelled row cannot be held out: the last epoch
-    return LinearHead(chosen.weight[0].detach().clone(), chosen.bias[0].detach().clone(), mean, scale, run.history)
+    return _linear_head(chosen, mean, scale, run.history)
+
+
+def _linear_head(head: nn.Linear, mean: Tensor, scale: Tensor, history: list[dict[str, Any]]) -> LinearHead:
+    return LinearHead(head.weight[0].detach().clone(), head.bias[0].detach().clone(), mean, scale, history)
 
 
 def _standardisation(features: Tensor) -> tuple[Tensor, Tensor]:

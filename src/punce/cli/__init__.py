@@ -13,6 +13,7 @@ from punce.cli.fit import fit
 from punce.cli.predict import predict
 from punce.cli.prior import prior
 from punce.cli.report import report
+from punce.cli.reproduce import reproduce
 from punce.errors import PunceError
 
 app = typer.Typer(
@@ -25,7 +26,7 @@ app = typer.Typer(
 
 EXIT_BAD_INPUT = 2
 
-for command in (fit, predict, prior, report, data):
+for command in (fit, predict, prior, report, reproduce, data):
     app.command()(command)
 
 

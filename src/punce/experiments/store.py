@@ -71,16 +71,15 @@ class ResultStore:
         """The cell's record; None if there is none. A damaged file is set aside with a warning."""
         path = self.path(cell)
         try:
-            text = path.read_text(encoding="utf-8")
+            record = parse(path.read_bytes())
+            if record.key != cell.key:
+                raise ValueError("it holds another cell")
         except FileNotFoundError:
             return None
-        except UnicodeDecodeError as error:
-            return self._set_aside(path, str(error))
-        try:
-            record = parse(text)
-        except ValueError as error:
-            return self._set_aside(path, str(error))
-        return record if record.key == cell.key else self._set_aside(path, "it holds another cell")
+        except ValueError as error:  # also what is no UTF-8 and no JSON
+            _set_aside(path, str(error))
+            return None
+        return record
 
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell that is done, else None."""
@@ -103,17 +102,16 @@ class ResultStore:
         with locked(self.results / "work" / "locks" / f"{self.scale}-{cell.name}.lock") as is_ours:
             yield is_ours
 
-    def _set_aside(self, path: Path, why: str) -> None:
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
-        path.replace(aside)
-        warnings.warn(
-            f"{path} cannot be used ({why}); kept as {aside.name}, and the cell is done again", StoreWarning, 3
-        )
+
+def _set_aside(path: Path, why: str) -> None:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.replace(aside)
+    warnings.warn(f"{path} cannot be used ({why}); kept as {aside.name}, the cell is done again", StoreWarning, 3)
 
 
-def parse(text: str) -> Record:
+def parse(text: str | bytes) -> Record:
     """A record from its JSON text; ValueError says what is wrong with it."""
     content = json.loads(text)
     if not isinstance(content, dict):

@@ -17,8 +17,8 @@ from punce.experiments.scales import Scale
 Place = tuple[str, str]
 """(row id, column id)"""
 
-Make = Callable[[int], Cell]
-"""From a seed to the cell of that seed."""
+Make = Callable[..., Cell]
+"""From a seed to the cell of that seed; may take changes by name as well."""
 
 Kind = Literal["table", "curves", "epochs", "scatter"]
 """How to show it: a table; accuracy against the columns; accuracy over epochs; embeddings."""

@@ -14,10 +14,10 @@ PANELS = {"infonce": ("infonce", "1k"), "punce 1k": ("punce", "1k"), "punce 3k":
 def places(scale: Scale) -> dict[Place, Make]:
     """The panels that the scale has labels for."""
     return {
-        (network, panel): partial(scale.contrastive, *network.split("/"), loss, n_p, embedding=True)
-        for network in NETWORKS
+        (f"{bench}/{encoder}", panel): partial(scale.contrastive, bench, encoder, loss, n_p, embedding=True)
+        for bench, encoder in (network.split("/") for network in NETWORKS)
         for panel, (loss, n_p) in PANELS.items()
-        if scale.has(network.split("/")[0], n_p)
+        if scale.has(bench, n_p)
     }
 
 

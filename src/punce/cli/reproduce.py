@@ -1,0 +1,99 @@
+"""``punce reproduce``: the paper's tables and figures, at three scales, on one machine or a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from punce.experiments.pools import Pool
+    from punce.experiments.scales import Scale
+
+EXIT_INCOMPLETE = 4
+
+
+def reproduce(
+    tables: Annotated[list[str], typer.Argument(help="table1 … table5, figure1, tsne, …, or all.")],
+    scale: Annotated[str, typer.Option(help="smoke (seconds), laptop (minutes per cell) or paper.")] = "smoke",
+    seeds: Annotated[str | None, typer.Option(help="How many seeds, or which: 5 or 0,3,4.")] = None,
+    jobs: Annotated[int, typer.Option(help="Cells at a time on this machine.")] = 1,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:port.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only places with this part, such as mnist or 1k or punce,scl; repeatable.")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder of the results; what is there is not done again.")] = Path(
+        "results"
+    ),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells, what exists and what is left.")] = False,
+    one_step: Annotated[
+        bool, typer.Option("--one-step", help="One training step per cell: tries the whole path, numbers mean nothing.")
+    ] = False,
+) -> None:
+    """Fill the paper's tables and figures."""
+    from rich.console import Console
+
+    from punce.experiments import find_experiments
+    from punce.experiments.plan import make_plan, require_data
+    from punce.experiments.runner import run_cells
+    from punce.experiments.scales import find_scale
+    from punce.experiments.store import ResultStore
+    from punce.experiments.watching import MatrixProgress, show_plan
+
+    experiments, chosen = find_experiments(tables), find_scale(scale)
+    store = ResultStore(results, f"{scale}-one-step" if one_step else scale)
+    plan = make_plan(experiments, chosen, store, seeds=_seeds(seeds), only=only or (), one_step=one_step)
+    console = Console(stderr=True)
+    if dry_run:
+        show_plan(Console(), plan, store, jobs)
+        return
+    if cluster is None:
+        require_data(plan.to_do)
+    failed = []
+    if plan.to_do:
+        with MatrixProgress(plan, store, console) as progress:
+            failed = run_cells(plan.to_do, store, _pool(jobs, cluster, chosen), progress).failed
+    if not one_step:
+        _present(results, scale, [experiment.name for experiment in experiments], console)
+    if failed:
+        console.print(f"{len(failed)} of {len(plan.cells)} cells failed; the same command tries them again")
+        raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def _seeds(text: str | None) -> list[int] | None:
+    from punce.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--seeds is a number of seeds (5) or a list (0,3,4), got {text!r}") from None
+    if "," not in text:
+        numbers = list(range(numbers[0]))
+    if not numbers or min(numbers) < 0:
+        raise InputError(f"--seeds needs at least one seed, and none below 0, got {text!r}")
+    return numbers
+
+
+def _pool(jobs: int, cluster: str | None, scale: Scale) -> Pool:
+    from punce.errors import InputError
+    from punce.experiments.pools import Cluster, InProcess, Workers
+
+    if jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {jobs}")
+    if cluster is not None:
+        return Cluster(cluster)
+    return InProcess() if jobs == 1 else Workers(jobs, scale.threads)
+
+
+def _present(results: Path, scale: str, names: list[str], console: Console) -> None:
+    try:
+        from punce.experiments.present import write_all
+    except ImportError:
+        return
+    for path in write_all(results, scale, names) or ():
+        console.print(f"written: {path}", highlight=False, soft_wrap=True)

@@ -1,0 +1,86 @@
+"""Pretrained encoders that several cells share: trained once, kept as safetensors, made again when missing or damaged.
+
+A probe, a fine-tuning and a picture of the same encoder are three cells but one pretraining. The name of an encoder is
+the hash of what decides it, so it does not matter which cell trained it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from punce.encoders import Encoder
+from punce.errors import InputError, PunceError
+from punce.experiments.cell import config_key
+from punce.experiments.store import StoreWarning, locked
+from punce.model_file import ModelFileError, read_model, write_model
+
+Train = Callable[[Encoder, Path], list[dict[str, Any]]]
+"""Trains the encoder in place, with checkpoints in the folder, and returns the history."""
+
+
+class EncoderBusyError(PunceError):
+    """Another process is pretraining this encoder right now: do another cell first."""
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What is kept about an encoder beside its weights."""
+
+    history: list[dict[str, Any]]
+    seconds: float
+
+
+class EncoderCache:
+    """Encoders below one folder, used by any number of processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def has(self, name: str) -> bool:
+        """Whether the encoder was pretrained (it may still turn out to be damaged)."""
+        return (self.folder / name / "manifest.json").exists()
+
+    def fill(self, encoder: Encoder, config: dict[str, Any], train: Train) -> Pretrained:
+        """Give `encoder` its pretrained weights, training it if no one has; refuses while another process does."""
+        name = config_key(config)[:16]
+        if (found := self._load(encoder, name)) is not None:
+            return found
+        with locked(self.folder / f"{name}.lock") as is_ours:
+            if not is_ours:
+                raise EncoderBusyError(f"encoder {name} is being pretrained by another process")
+            return self._load(encoder, name) or self._train(encoder, name, config, train)
+
+    def _load(self, encoder: Encoder, name: str) -> Pretrained | None:
+        if not self.has(name):
+            return None
+        try:
+            tensors, content = read_model(self.folder / name)
+            encoder.load_state_dict(tensors)
+            found = Pretrained(list(content["history"]), float(content["seconds"]))
+        except (ModelFileError, KeyError, RuntimeError) as error:
+            warnings.warn(f"the pretrained encoder {name} is made again: {error}", StoreWarning, stacklevel=3)
+            return None
+        encoder.eval()
+        return found
+
+    def _train(self, encoder: Encoder, name: str, config: dict[str, Any], train: Train) -> Pretrained:
+        began, work = time.perf_counter(), self.folder / f"{name}.run"
+        has_begun = work.exists()
+        try:
+            history = train(encoder, work)
+        except InputError:
+            if not has_begun:
+                raise
+            shutil.rmtree(work)  # checkpoints that this version of the code cannot go on from
+            history = train(encoder, work)
+        made = Pretrained(history, time.perf_counter() - began)
+        content = {"config": config, "history": made.history, "seconds": made.seconds}
+        write_model(self.folder / name, dict(encoder.state_dict()), content)
+        shutil.rmtree(work, ignore_errors=True)
+        return made

@@ -1,0 +1,52 @@
+"""Where a result was made, and the limits under which it was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+
+def device() -> torch.device:
+    """The graphics card if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """What to write beside a number."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+@contextmanager
+def reproducible(threads: int) -> Iterator[None]:
+    """So many threads in torch and in numerical libraries, and deterministic kernels on a graphics card."""
+    before, was_strict = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.deterministic = True
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        torch.set_num_threads(before)
+        torch.backends.cudnn.deterministic = was_strict

@@ -1,0 +1,98 @@
+"""Which cells a command asks for: experiments, a scale, seeds, and a filter; and what of it exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from punce.data import find_benchmark
+from punce.data.benchmarks import locate
+from punce.data.directories import MissingFilesError
+from punce.errors import InputError
+from punce.experiments.cell import Cell
+from punce.experiments.scales import Scale, changed
+from punce.experiments.sources import GENERATED
+from punce.experiments.store import ResultStore
+from punce.experiments.tables import Experiment, Place
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a command, each once, in the order of the tables."""
+
+    cells: tuple[Cell, ...]
+    done: tuple[Cell, ...]
+    failed: tuple[Cell, ...]
+
+    @property
+    def to_do(self) -> list[Cell]:
+        """Cells without a result; those that failed are tried again."""
+        done = set(self.done)
+        return [cell for cell in self.cells if cell not in done]
+
+
+def make_plan(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    store: ResultStore,
+    *,
+    seeds: Sequence[int] | None = None,
+    only: Sequence[str] = (),
+    one_step: bool = False,
+) -> Plan:
+    """The cells behind the places that `only` leaves, and which of them have a result."""
+    wanted: dict[Cell, None] = {}
+    for experiment in experiments:
+        for place, cells in experiment.cells(scale, seeds).items():
+            if matches(experiment.name, place, only):
+                wanted.update(dict.fromkeys(as_one_step(cell) if one_step else cell for cell in cells))
+    if not wanted:
+        raise InputError(f"no cell of scale {scale.name} is left by --only {' '.join(only)}" + _choices(experiments))
+    records = {cell: store.read(cell) for cell in wanted}
+    done = tuple(cell for cell, record in records.items() if record is not None and record.is_done)
+    failed = tuple(cell for cell, record in records.items() if record is not None and not record.is_done)
+    return Plan(tuple(wanted), done, failed)
+
+
+def matches(name: str, place: Place, only: Sequence[str]) -> bool:
+    """Whether every filter names a part of the place: ``mnist``, ``1k``, or alternatives as ``punce,scl``."""
+    row, column = place
+    parts = {name, *row.split("/"), column}
+    return all(parts & set(alternatives.split(",")) for alternatives in only)
+
+
+def as_one_step(cell: Cell) -> Cell:
+    """The same cell with a single step in every stage: as many rows as a batch holds, one epoch.
+
+    For trying the whole path of a scale that takes days; its numbers mean nothing and its name is another.
+    """
+    pretraining, transfer = cell.pretraining, cell.transfer
+    if transfer.kind == "fewshot":
+        return replace(cell, transfer=replace(transfer, settings=changed(transfer.settings, steps=1, evaluate_every=1)))
+    given = dict(transfer.settings)
+    size = pretraining.batch_size if pretraining is not None else int(given["batch_size"])  # type: ignore[arg-type]
+    labelled = max(20, min(cell.data.n_labelled, size // 10))
+    if "epochs" in given:
+        transfer = replace(transfer, settings=changed(transfer.settings, epochs=1))
+    return replace(
+        cell,
+        data=replace(cell.data, n_labelled=labelled, n_train=size, n_test=min(cell.data.n_test or 500, 500)),
+        pretraining=None if pretraining is None else replace(pretraining, epochs=1),
+        transfer=transfer,
+    )
+
+
+def require_data(cells: Sequence[Cell]) -> None:
+    """Refuse to start cells whose files are not there, saying how to get them."""
+    sources = {cell.data.source for cell in cells if cell.transfer.kind != "fewshot"} - {GENERATED}
+    for source in sorted(sources):
+        try:
+            locate(find_benchmark(source), download=False)
+        except MissingFilesError as error:
+            raise InputError(f"get the data first with: punce data {source} ({error})") from None
+
+
+def _choices(experiments: Sequence[Experiment]) -> str:
+    parts = {part for experiment in experiments for row in experiment.rows for part in row.split("/")}
+    columns = {column for experiment in experiments for column in experiment.columns}
+    return f"; there are {', '.join(sorted(parts | columns))}"

@@ -1,0 +1,115 @@
+"""Where attempts run: in this process, in worker processes of this machine (loky), or on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from punce.errors import InputError
+from punce.experiments.attempt import Report, Task, attempt
+
+_IDLE_SECONDS = 600
+
+
+class Pool(Protocol):
+    """Takes tasks and hands back futures. A worker that dies breaks its future with :attr:`lost`."""
+
+    lost: tuple[type[BaseException], ...]
+    runner: int | None
+    """The process that workers end with; None where they are not its children."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks can run at once, now."""
+        ...
+
+    def submit(self, task: Task) -> Future[Report]:
+        """Start a task."""
+        ...
+
+    def close(self, *, now: bool) -> None:
+        """Let the workers go; `now` ends what they are doing."""
+        ...
+
+
+class InProcess:
+    """One cell after the other, right here: nothing to start, and errors are easy to follow."""
+
+    lost: tuple[type[BaseException], ...] = ()
+    runner: int | None = None
+    slots = 1
+
+    def submit(self, task: Task) -> Future[Report]:
+        """Do the task before returning."""
+        future: Future[Report] = Future()
+        future.set_result(attempt(task))
+        return future
+
+    def close(self, *, now: bool) -> None:
+        """Nothing to let go."""
+
+
+class Workers:
+    """`jobs` processes of this machine, through joblib's loky, which starts them anew when one dies."""
+
+    def __init__(self, jobs: int, threads: int) -> None:
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        self.slots = jobs
+        self.runner: int | None = os.getpid()
+        self.lost: tuple[type[BaseException], ...] = (BrokenProcessPool,)
+        # Set in the environment as well: some libraries read it once, when they are loaded.
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        self._env = {name: str(threads) for name in names}
+
+    def submit(self, task: Task) -> Future[Report]:
+        """Hand the task to a worker."""
+        future: Future[Report] = self._executor().submit(attempt, task)
+        return future
+
+    def close(self, *, now: bool) -> None:
+        """Shut the workers down; `now` kills them."""
+        self._executor().shutdown(wait=True, kill_workers=now)
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(self.slots, timeout=_IDLE_SECONDS, env=self._env)
+
+
+class Cluster:
+    """The workers of a Dask scheduler. It runs the tasks of a killed worker on another, three times over.
+
+    Workers must see the results folder under the same path and should have one thread each (cells of one process wait
+    for each other).
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
+        make: Any = distributed.Client
+        try:
+            self._client: Any = make(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
+        self._executor = self._client.get_executor(pure=False)
+        self.lost: tuple[type[BaseException], ...] = (distributed.KilledWorker,)
+        self.runner: int | None = None
+
+    @property
+    def slots(self) -> int:
+        """One per worker process; workers come and go."""
+        return max(1, len(self._client.nthreads()))
+
+    def submit(self, task: Task) -> Future[Report]:
+        """Hand the task to the scheduler."""
+        future: Future[Report] = self._executor.submit(attempt, task)
+        return future
+
+    def close(self, *, now: bool) -> None:
+        """Cancel what is queued and leave the cluster as it is."""
+        self._executor.shutdown(wait=False, cancel_futures=True) if now else self._executor.shutdown()
+        self._client.close()

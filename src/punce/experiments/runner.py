@@ -1,0 +1,154 @@
+"""Do all cells, each once, on any pool, until every one is done or has failed for good.
+
+The queue keeps the order of the tables, but passes over a cell whose encoder is being pretrained at the moment, so that
+no worker waits for another. A cell that another runner has is asked for again later.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Protocol
+
+from punce.experiments.attempt import Report, Task, record_failure
+from punce.experiments.cell import Cell
+from punce.experiments.encoder_cache import EncoderCache
+from punce.experiments.pools import Pool
+from punce.experiments.store import ResultStore
+
+EXIT_TERMINATED = 128 + signal.SIGTERM
+_ASK_AGAIN = 1.0
+
+
+class Watcher(Protocol):
+    """Is told what happens; shows it to a person."""
+
+    def started(self, cell: Cell) -> None:
+        """A cell was handed to a worker."""
+        ...
+
+    def ended(self, cell: Cell, report: Report) -> None:
+        """A cell is done, or has failed for good."""
+        ...
+
+
+@dataclass
+class Summary:
+    """Cells by what became of them."""
+
+    done: list[Cell] = field(default_factory=list)
+    failed: list[tuple[Cell, str]] = field(default_factory=list)
+
+
+def run_cells(
+    cells: Sequence[Cell], store: ResultStore, pool: Pool, watcher: Watcher, *, most_attempts: int = 2
+) -> Summary:
+    """Do the cells that are not done. SIGTERM and Ctrl-C end the workers; done again, the rest is done."""
+    runner = _Runner(store, pool, watcher, most_attempts)
+    with _sigterm_as_exit():
+        try:
+            summary = runner.run(cells)
+        except BaseException:
+            pool.close(now=True)
+            raise
+    pool.close(now=False)
+    return summary
+
+
+class _Runner:
+    def __init__(self, store: ResultStore, pool: Pool, watcher: Watcher, most_attempts: int) -> None:
+        self._store, self._pool, self._watcher, self._most = store, pool, watcher, most_attempts
+        self._encoders = EncoderCache(store.results / "encoders")
+        self._queue: list[Cell] = []
+        self._suspects: list[Cell] = []  # were running when a worker died; each is tried on its own
+        self._running: dict[Future[Report], Cell] = {}
+        self._attempts: dict[Cell, int] = {}
+        self._not_before: dict[Cell, float] = {}
+        self._summary = Summary()
+
+    def run(self, cells: Sequence[Cell]) -> Summary:
+        """Until nothing is left."""
+        self._queue = list(dict.fromkeys(cells))
+        while self._queue or self._suspects or self._running:
+            self._hand_out()
+            if self._running:
+                patience = _ASK_AGAIN if self._queue else None
+                ended, _ = wait(self._running, patience, FIRST_COMPLETED)
+                for future in ended:
+                    self._take(future)
+            else:
+                time.sleep(_ASK_AGAIN)  # only cells of another runner are left
+        return self._summary
+
+    def _hand_out(self) -> None:
+        while len(self._running) < self._pool.slots and (cell := self._next()) is not None:
+            self._watcher.started(cell)
+            task = Task(cell, self._store.results.resolve(), self._store.scale, self._pool.runner)
+            self._running[self._pool.submit(task)] = cell
+
+    def _next(self) -> Cell | None:
+        """The first cell that need not wait for an encoder another worker is making; suspects last and alone."""
+        making, now = {cell.encoder_name for cell in self._running.values()}, time.monotonic()
+        for cell in self._queue:
+            name, is_due = cell.encoder_name, self._not_before.get(cell, 0.0) <= now
+            if is_due and (name is None or name not in making or self._encoders.has(name)):
+                self._queue.remove(cell)
+                return cell
+        if self._suspects and not self._queue and not self._running:
+            return self._suspects.pop(0)
+        return None
+
+    def _take(self, future: Future[Report]) -> None:
+        """Book what a worker reported."""
+        cell = self._running.pop(future)
+        try:
+            report = future.result()
+        except self._pool.lost as error:
+            self._lost(cell, error)
+            return
+        if report.status == "busy":
+            self._queue.append(cell)
+            self._not_before[cell] = time.monotonic() + _ASK_AGAIN
+        elif report.status == "failed":
+            self._failed(cell, report)
+        else:
+            self._summary.done.append(cell)
+            self._watcher.ended(cell, report)
+
+    def _failed(self, cell: Cell, report: Report) -> None:
+        self._attempts[cell] = self._attempts.get(cell, 0) + 1
+        if report.may_pass and self._attempts[cell] < self._most:
+            self._queue.append(cell)
+        else:
+            self._summary.failed.append((cell, report.error or "no reason given"))
+            self._watcher.ended(cell, report)
+
+    def _lost(self, cell: Cell, error: BaseException) -> None:
+        """A worker died. Whose fault it was shows when the suspects run alone."""
+        self._attempts[cell] = self._attempts.get(cell, 0) + 1
+        if self._attempts[cell] <= self._most:
+            self._suspects.append(cell)
+            return
+        text = f"its worker process died {self._attempts[cell]} times (too little memory?): {error}"
+        record_failure(self._store, cell, text)
+        self._summary.failed.append((cell, text))
+        self._watcher.ended(cell, Report("failed", error=text))
+
+
+@contextmanager
+def _sigterm_as_exit() -> Iterator[None]:
+    """SIGTERM raises, so that workers are ended on the way out."""
+
+    def leave(signum: int, frame: FrameType | None) -> None:
+        raise SystemExit(EXIT_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
