@@ -62,6 +62,60 @@ def test_constant_and_separated_scores_stay_sensible() -> None:
         assert separated.probability([-9.0, 9.0]) == pytest.approx([0.0, 1.0], abs=0.05)
 
 
+@pytest.mark.parametrize(("n_p", "n_u"), [(2, 3), (10, 200), (50, 4000), (2000, 50)])
+@pytest.mark.parametrize("method", METHODS)
+def test_no_more_certainty_than_the_held_out_rows_show(method: Method, n_p: int, n_u: int) -> None:
+    prior, n_hidden = 0.3, max(1, round(0.3 * n_u))
+    separated = PUCalibrator.fit(
+        np.linspace(5, 9, n_p), np.r_[np.linspace(5, 9, n_hidden), np.linspace(-9, -5, n_u - n_hidden)], prior, method
+    )
+    low, high = separated.probability([-99.0, 99.0])
+    doubt = 1 / (2 + 1 / (1 / n_p + 1 / n_u))
+    assert low >= prior * doubt * (1 - 1e-9)
+    assert high <= 1 - (1 - prior) * doubt * (1 - 1e-9)
+    assert high - low > 0.7 * (1 - doubt)  # and not much less, where the classes are clear
+
+
+@pytest.mark.parametrize("prior", [0.05, 0.4, 0.95])
+@pytest.mark.parametrize(("n_p", "n_u"), [(3, 5), (40, 700), (900, 3000)])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_mean_over_unlabelled_rows_is_the_prior(method: Method, n_p: int, n_u: int, prior: float) -> None:
+    p, u, _ = two_gaussians(n_p, n_u, prior)
+    assert PUCalibrator.fit(p, u, prior, method).probability(u).mean() == pytest.approx(prior, abs=1e-6)
+
+
+@pytest.mark.parametrize(("method", "n_p"), [("sigmoid", 20), ("isotonic", 800)])
+def test_a_prior_that_is_too_high_calls_no_clear_negative(method: Method, n_p: int) -> None:
+    random = np.random.default_rng(0)
+    u = np.concatenate([random.normal(4.0, 1.0, 600), random.normal(-4.0, 1.0, 1400)])
+    calibrator = PUCalibrator.fit(random.normal(4.0, 1.0, n_p), u, 0.5, method)  # the truth is 0.3
+    assert calibrator.score_at(0.5) > -2.0
+    assert calibrator.probability(u).mean() < 0.45
+
+
+def test_few_labelled_rows_do_not_make_a_step_at_the_lowest_of_them() -> None:
+    """Log-loss on new rows, ten held-out labelled ones: a step would cost about 0.3 and more."""
+    losses = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        y = random.random(4300) < 0.5
+        scores = random.normal(np.where(y, 2.5, -2.5), 1.0)
+        calibrator = PUCalibrator.fit(random.normal(2.5, 1.0, 10), scores[:300], 0.5)
+        probability = calibrator.probability(scores[300:])
+        losses.append(-np.log(np.where(y[300:], probability, 1 - probability)).mean())
+    assert np.mean(losses) < 0.15
+
+
+def test_rows_inside_an_isotonic_step_keep_their_order() -> None:
+    p, u, _ = two_gaussians(600, 3000, 0.4)
+    calibrator = PUCalibrator.fit(p, u, 0.4, "isotonic")
+    inside = np.sort(u[(u > calibrator.scores[0]) & (u < calibrator.scores[-1])])
+    assert len(inside) > 0.9 * len(u)
+    assert (np.diff(calibrator.logits) > 0).mean() > 0.9  # the others are at the upper limit
+    below_limit = calibrator.probability(inside) < calibrator.probability(calibrator.scores[-1])
+    assert (np.diff(calibrator.probability(inside[below_limit])) > 0).all()
+
+
 def test_another_share_at_deployment_shifts_the_odds() -> None:
     p, u, _ = two_gaussians(2000, 5000, 0.5)
     calibrator = PUCalibrator.fit(p, u, 0.5)

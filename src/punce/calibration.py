@@ -6,9 +6,14 @@ score, in one of two ways:
 
 - ``"sigmoid"``: P(y=1 | s) = σ(a·s + b), fitted through the likelihood of P against U that it implies (the constrained
   logistic model of Ward et al. 2009). Two parameters: right for few labelled rows.
-- ``"isotonic"``: any monotone function, by isotonic regression. Needs some hundred labelled rows.
+- ``"isotonic"``: any monotone function, by isotonic regression whose steps are joined at their centres (Oron & Flournoy
+  2017), so that rows inside a step keep their order. Needs some hundred labelled rows.
 
-Probabilities lie in [0, 1] and average to the prior over the unlabelled rows.
+Probabilities average to the prior over the unlabelled rows (unless the odds would have to change tenfold for it: then
+the prior does not fit the scores), and claim no more certainty than the held-out rows can show: each is pulled towards
+the prior by 1/(m + 2), m = 1/(1/n_P + 1/n_U), as if one more row had fallen anywhere (Laplace's rule; 1/m is the
+relative variance of a density ratio). So they lie in [π/(m+2), 1 − (1−π)/(m+2)]: with 50 held-out labelled rows and
+π = 0.3 nothing is more certain than 0.986 or less likely than 0.006.
 """
 
 from __future__ import annotations
@@ -19,8 +24,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import expit, logit
-from sklearn.isotonic import IsotonicRegression
+from scipy.special import expit, log_expit, logit
+from sklearn.isotonic import isotonic_regression
 
 from punce.errors import InputError
 from punce.scenario import check_prior
@@ -29,7 +34,8 @@ Floats = npt.NDArray[np.float64]
 Method = Literal["auto", "sigmoid", "isotonic"]
 
 _ISOTONIC_FROM = 500  # held-out labelled rows; below, steps of the isotonic fit are mostly noise
-_MOST = 1.0 - 1e-6  # a probability of exactly 0 or 1 claims more than any finite sample shows
+_STEEP = 10.0  # slopes per standard deviation of the scores that need evidence: a normal prior of this width
+_MOST_LOG_C = float(np.log(10.0))  # how far the odds may be scaled so that they average to the prior
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,9 @@ class PUCalibrator:
         p, u = _checked(scores_p, "labelled"), _checked(scores_u, "unlabelled")
         if method == "auto":
             method = "isotonic" if len(p) >= _ISOTONIC_FROM else "sigmoid"
-        knots, ratio = _isotonic_ratio(p, u) if method == "isotonic" else _sigmoid_ratio(p, u, prior)
-        on_u = np.interp(u, knots, ratio)
-        probability = np.clip(_scale_to_prior(on_u, prior) * ratio, 1.0 - _MOST, _MOST)
-        return cls(tuple(knots.tolist()), tuple(logit(probability).tolist()), prior, method)
+        knots, log_ratio = _isotonic_ratio(p, u) if method == "isotonic" else _sigmoid_ratio(p, u, prior)
+        logits = _logits_with_mean(prior, knots, log_ratio, u, doubt=1.0 / (_effective_rows(len(p), len(u)) + 2.0))
+        return cls(tuple(knots.tolist()), tuple(logits.tolist()), prior, method)
 
     def probability(self, scores: npt.ArrayLike, deploy_prior: float | None = None) -> Floats:
         """P(y=1 | x) for scores; with `deploy_prior` for a population with that share of positives instead.
@@ -102,36 +107,58 @@ def _checked(scores: npt.ArrayLike, which: str) -> Floats:
 
 
 def _isotonic_ratio(p: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """Knots and f_P/f_U there, from isotonic regression of P against U with both sides weighing one."""
-    s = np.concatenate([p, u])
-    is_p = np.repeat([1.0, 0.0], [len(p), len(u)])
-    weight = np.repeat([1.0 / len(p), 1.0 / len(u)], [len(p), len(u)])
-    share = IsotonicRegression(out_of_bounds="clip").fit(s, is_p, sample_weight=weight)
-    knots, r = share.X_thresholds_.astype(np.float64), share.y_thresholds_.astype(np.float64)
-    return knots, r / np.maximum(1.0 - r, 1.0 / (len(u) + 1))  # no U row there: as if one more would have been
+    """Knots and log f_P/f_U there, from isotonic regression of P against U with both sides weighing one.
+
+    A knot is the mean score of a step, weighted like the regression.
+    """
+    s, place = np.unique(np.concatenate([p, u]), return_inverse=True)
+    of_p = np.bincount(place[: len(p)], minlength=len(s)) / len(p)
+    weight = of_p + np.bincount(place[len(p) :], minlength=len(s)) / len(u)
+    r, step = np.unique(isotonic_regression(of_p / weight, sample_weight=weight), return_inverse=True)
+    knots = np.bincount(step, weights=weight * s) / np.bincount(step, weights=weight)
+    # No row of one side in a step: as if one more would have been.
+    log_ratio = np.log(np.maximum(r, 1.0 / (len(p) + 1))) - np.log(np.maximum(1.0 - r, 1.0 / (len(u) + 1)))
+    return knots, log_ratio
 
 
 def _sigmoid_ratio(p: Floats, u: Floats, prior: float) -> tuple[Floats, Floats]:
-    """Knots and f_P/f_U = σ(a·s + b)/π, a ≥ 0, by the balanced likelihood of P against U."""
+    """Knots and log f_P/f_U = log σ(a·s + b) − log π, a ≥ 0, by the balanced likelihood of P against U.
+
+    A few labelled rows at the top would fit best with a step at the lowest of them: the slope is penalised.
+    """
     centre, scale = float(np.median(u)), float(np.std(np.concatenate([p, u]))) or 1.0
     x_p, x_u = (p - centre) / scale, (u - centre) / scale
 
     def negative_log_likelihood(parameters: Floats) -> float:
         a, b = np.exp(parameters[0]), parameters[1]
         at_p, at_u = expit(a * x_p + b) / prior, expit(a * x_u + b) / prior
-        return float(-np.mean(np.log(at_p / (1.0 + at_p) + 1e-12)) + np.mean(np.log1p(at_u)))
+        surprise = -np.mean(np.log(at_p / (1.0 + at_p) + 1e-12)) + np.mean(np.log1p(at_u))
+        return float(surprise + 0.5 * (a / _STEEP) ** 2 / _effective_rows(len(p), len(u)))
 
     best = minimize(negative_log_likelihood, np.array([0.0, logit(prior)]), method="Nelder-Mead")
     knots = np.unique(np.quantile(np.concatenate([p, u]), np.linspace(0, 1, 129)))
-    return knots, expit(np.exp(best.x[0]) * (knots - centre) / scale + best.x[1]) / prior
+    return knots, log_expit(np.exp(best.x[0]) * (knots - centre) / scale + best.x[1]) - np.log(prior)
 
 
-def _scale_to_prior(ratio_on_u: Floats, prior: float) -> float:
-    """c such that the mean over U of min(1, c·ratio) is the prior: capping at 1 must not lose mass."""
-    low, high = 0.0, 1.0
-    while np.minimum(1.0, high * ratio_on_u).mean() < prior and high < 1e9:
-        high *= 2.0
+def _effective_rows(n_p: int, n_u: int) -> float:
+    """m with 1/m = 1/n_P + 1/n_U: about the smaller of the two."""
+    return 1.0 / (1.0 / n_p + 1.0 / n_u)
+
+
+def _logits_with_mean(prior: float, knots: Floats, log_ratio: Floats, u: Floats, doubt: float) -> Floats:
+    """Log-odds at the knots of c·ratio, capped at 1 and pulled to the prior by `doubt`.
+
+    c is such that the probabilities of U average to the prior, as far as c within a factor of ten of π does it. Without
+    that bound a prior that is too high for clearly separated scores would call rows positive deep among the negatives.
+    """
+
+    def at(log_c: float) -> Floats:
+        capped = np.exp(np.minimum(0.0, log_c + log_ratio))
+        return np.asarray(logit((1.0 - doubt) * capped + doubt * prior), dtype=np.float64)
+
+    low, high = np.log(prior) - _MOST_LOG_C, np.log(prior) + _MOST_LOG_C
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.minimum(1.0, middle * ratio_on_u).mean() < prior else (low, middle)
-    return high
+        mean = expit(np.interp(u, knots, at(middle))).mean()
+        low, high = (middle, high) if mean < prior else (low, middle)
+    return at(0.5 * (low + high))

@@ -31,7 +31,7 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save_file
 from torch import Tensor
 
-from punce.errors import InputError, PunceError
+from punce.errors import InputError, PunceError, WriteError
 from punce.state_tree import flatten_state, unflatten_state
 
 __all__ = [
@@ -63,6 +63,10 @@ _BEING_WRITTEN: set[str] = set()  # temporary names of this process, which share
 
 class CheckpointError(PunceError):
     """A checkpoint could not be written, or none in the folder can be read."""
+
+
+class CheckpointWriteError(CheckpointError, WriteError):
+    """A checkpoint could not be written: full disk, no permission."""
 
 
 class CheckpointWarning(UserWarning):
@@ -99,7 +103,7 @@ class CheckpointStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(f"cannot make the checkpoint folder {self.folder}: {error.strerror}") from error
+            raise CheckpointWriteError(f"cannot make the checkpoint folder {self.folder}: {error.strerror}") from error
         _remove_abandoned(self.folder)
 
     def save(self, step: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> Path:
@@ -196,9 +200,11 @@ class CheckpointStore:
         names = self.names()
         kept = f"earlier checkpoints are intact, the last is {names[-1]}" if names else "there is no earlier checkpoint"
         if _errno(error) not in _DISK_FULL:
-            return CheckpointError(f"could not write the checkpoint of step {step} to {self.folder}: {error}; {kept}")
+            return CheckpointWriteError(
+                f"could not write the checkpoint of step {step} to {self.folder}: {error}; {kept}"
+            )
         free = shutil.disk_usage(self.folder).free
-        return CheckpointError(
+        return CheckpointWriteError(
             f"the disk (or quota) of {self.folder} is full: the checkpoint of step {step} needs {_size(needed)} and "
             f"{_size(free)} are free; {kept}. Free some space and repeat the command to continue from there"
         )

@@ -7,6 +7,7 @@ calibrate them on the held-out rows → choose a threshold → say how good it i
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,15 +21,17 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from punce.calibration import PUCalibrator
+from punce.encoders import ENCODERS, Encoder
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels, require_positive_and_unlabelled
 from punce.losses import LOSSES
 from punce.metrics import PUMetrics, check_collapse, pu_metrics
-from punce.model_file import read_model, write_model
+from punce.model_file import ModelFileError, read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
 from punce.routes import ROUTES, FitSettings, kind_of
 from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows
+from punce.routes.network import check_device
 from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
 from punce.thresholds import Rule, check_rule, choose_threshold
 
@@ -63,6 +66,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         prior_: the PriorEstimate used; second_prior_: the estimate on the learned scores (None if not estimated).
         scores_: P(y=1 | x) of the training rows. threshold_: from which probability a row is called positive.
+        decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
     """
 
@@ -116,7 +120,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = self._route.fit(X, labels, self._settings(Path(folder) if folder else None))
         self.history_ = fitted.history
         self._calibrate(fitted.rows, fitted.scores, labels)
-        self.scores_ = self._calibrator.probability(self._route.score(X))
+        scores = self._route.score(X)
+        self.scores_ = self._calibrator.probability(scores)
+        self.decision_scores_ = scores - self._calibrator.score_at(self.threshold_)
         return self
 
     def check_arguments(self) -> None:
@@ -135,6 +141,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"prior must be a number in (0, 1) or 'auto', got {self.prior!r}")
         else:
             check_prior(self.prior, open_interval=True)
+        if not isinstance(self.encoder, Encoder) and self.encoder not in ("auto", *ENCODERS):
+            raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {self.encoder!r}")
+        if self.epochs is not None and self.epochs < 1:
+            raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {self.epochs}")
+        _seed(self.random_state)
+        check_device(self.device)
 
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
         if self.prior != "auto":
@@ -163,21 +175,22 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.second_prior_ = self._second_prior(scores, held_out)
         prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
         self._calibrator = PUCalibrator.fit(p, u, prior)
-        p, u = self._calibrator.probability(p), self._calibrator.probability(u)
-        self.threshold_ = choose_threshold(self.threshold, p, u, prior)
-        self.held_out_ = {"positive": p, "unlabelled": u}
-        self.metrics_: PUMetrics = pu_metrics(
-            p,
+        self.held_out_ = {"positive": self._calibrator.probability(p), "unlabelled": self._calibrator.probability(u)}
+        self.threshold_ = choose_threshold(self.threshold, *self.held_out_.values(), prior)
+        cut = self._calibrator.score_at(self.threshold_)
+        metrics = pu_metrics(
+            p,  # scores rank without the ties that probabilities can have
             u,
             prior,
-            threshold=np.nextafter(self.threshold_, 0.0),  # predict says positive *at* the threshold
+            threshold=np.nextafter(cut, -np.inf),  # predict says positive *at* the threshold
             scenario=self.scenario,
             labelled_share=float((labels == POSITIVE).mean()),
             prior_interval=(self.prior_.low, self.prior_.high) if self.prior_.low < self.prior_.high else None,
             confidence=_CONFIDENCE,
             random_state=self.seed_,
         )
-        collapse = check_collapse(p, u, self.threshold_)
+        self.metrics_: PUMetrics = replace(metrics, threshold=self.threshold_)
+        collapse = check_collapse(p, u, np.nextafter(cut, -np.inf))
         if collapse.collapsed:
             warnings.warn(
                 f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=3
@@ -245,12 +258,17 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """Read a classifier that :meth:`save` wrote; damaged or changed files are refused."""
         tensors, content = read_model(Path(path))
-        classifier = cls(**content["parameters"])
-        classifier.kind_, classifier.classes_ = content["kind"], np.array([0, 1])
-        classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
-        classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
-        classifier.threshold_ = float(content["threshold"])
-        classifier._columns = None if content["columns"] is None else tuple(content["columns"])
+        try:
+            classifier = cls(**content["parameters"])
+            classifier.check_arguments()
+            classifier.kind_, classifier.classes_ = content["kind"], np.array([0, 1])
+            classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
+            classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
+            classifier.threshold_ = check_prior(content["threshold"], "threshold")
+            classifier._columns = None if content["columns"] is None else tuple(content["columns"])
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+            what = str(error).strip() or type(error).__name__
+            raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
 
     def _remember_columns(self, X: Any) -> None:
@@ -291,7 +309,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _seed(random_state: int | None) -> int:
     """None draws a seed, which is kept so that the fit can be repeated."""
-    return int(np.random.SeedSequence().generate_state(1)[0]) if random_state is None else int(random_state)
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
+        raise InputError(f"random_state must be None or a whole number from 0 to 2³² − 1, got {random_state!r}")
+    return int(random_state)
 
 
 def _labels(y: Any) -> Labels:

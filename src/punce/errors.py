@@ -9,3 +9,7 @@ class PunceError(Exception):
 
 class InputError(PunceError, ValueError):
     """The data, labels or arguments a person gave cannot be used as they are."""
+
+
+class WriteError(PunceError):
+    """A file could not be written (full disk, no permission); what stood there before still does."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from punce.errors import PunceError
-
-
-class WriteError(PunceError):
-    """A file could not be written; what stood there before still does."""
+from punce.errors import WriteError
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it takes the place of `path` if the block ends well and is removed if not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -27,7 +23,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may not be there, or may not be one
+            temporary.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -164,7 +164,7 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
 def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:
     out, classifier, data = outcome.folder, outcome.classifier, outcome.data
     classifier.save(out / "model")
-    _write_scores(out, data, classifier.scores_, scores)
+    _write_scores(out, data, classifier, scores)
     _write_history(out, classifier.history_)
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
     content = report_content(classifier, data, checked, X, outcome.warnings, options)
@@ -219,18 +219,20 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
     return plain
 
 
-def ranked_unlabelled(labels: Labels, probability: np.ndarray, ids: pd.Index[Any]) -> pd.DataFrame:
-    """The unlabelled rows from the most to the least probable."""
+def ranked_unlabelled(labels: Labels, probability: np.ndarray, scores: np.ndarray, ids: pd.Index[Any]) -> pd.DataFrame:
+    """The unlabelled rows from the most to the least probable; the score orders rows of equal probability."""
     rows = np.flatnonzero(labels == UNLABELLED)
-    frame = pd.DataFrame({"row": rows, "id": ids[rows].astype(str), "probability": probability[rows]})
-    frame = frame.sort_values(["probability", "row"], ascending=[False, True], ignore_index=True)
+    columns = {"row": rows, "id": ids[rows].astype(str), "probability": probability[rows], "score": scores[rows]}
+    frame = pd.DataFrame(columns).sort_values(
+        ["probability", "score", "row"], ascending=[False, False, True], ignore_index=True
+    )
     frame.insert(0, "rank", np.arange(1, len(frame) + 1))
     return frame
 
 
-def _write_scores(out: Path, data: UserData, probability: np.ndarray, form: str) -> None:
+def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:
     assert data.labels is not None
-    frame = ranked_unlabelled(data.labels, probability, data.ids)
+    frame = ranked_unlabelled(data.labels, classifier.scores_, classifier.decision_scores_, data.ids)
     with replacing(out / f"scores.{form}") as temporary:
         if form == "csv":
             frame.to_csv(temporary, index=False)

@@ -18,7 +18,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
-from punce.errors import PunceError
+from punce.errors import PunceError, WriteError
 
 FORMAT = 1
 _TENSORS, _CONTENT, _MANIFEST = "model.safetensors", "model.json", "manifest.json"
@@ -26,6 +26,10 @@ _TENSORS, _CONTENT, _MANIFEST = "model.safetensors", "model.json", "manifest.jso
 
 class ModelFileError(PunceError):
     """The folder does not hold a model that can be trusted."""
+
+
+class ModelWriteError(ModelFileError, WriteError):
+    """The model could not be written: full disk, no permission."""
 
 
 def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
@@ -37,9 +41,9 @@ def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any
     }
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     files[_MANIFEST] = json.dumps({"sha256": digests}, indent=1).encode()
-    folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         for name, data in files.items():
             _write_synced(temporary / name, data)
@@ -47,7 +51,7 @@ def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         size = sum(map(len, files.values())) / 1e6
-        raise ModelFileError(
+        raise ModelWriteError(
             f"cannot write the model ({size:.1f} MB) to {folder}: {error.strerror or error}"
         ) from error
 
@@ -61,8 +65,10 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         content = json.loads(data[_CONTENT])
         tensors = load_tensors(data[_TENSORS])
-    except (ValueError, SafetensorError) as error:
+    except (ValueError, RecursionError, SafetensorError) as error:
         raise ModelFileError(f"{folder} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise ModelFileError(f"{folder / _CONTENT} holds no JSON object: not a punce model")
     if content.get("format") != FORMAT:
         raise ModelFileError(f"{folder} has model format {content.get('format')!r}; this punce reads format {FORMAT}")
     return tensors, content
@@ -88,7 +94,7 @@ def _json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise ModelFileError(f"{path.parent} holds no model: {path.name} is missing") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} cannot be read: {error}") from error
     return content if isinstance(content, dict) else {}
 

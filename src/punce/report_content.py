@@ -147,7 +147,7 @@ def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
 def _top(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
     assert data.labels is not None
     rows = np.flatnonzero(data.labels == UNLABELLED)
-    best = rows[np.argsort(-classifier.scores_[rows], kind="stable")[:100]]
+    best = rows[np.argsort(-classifier.decision_scores_[rows], kind="stable")[:100]]
     names = [str(data.ids[int(i)]) for i in best]
     return top_rows(classifier.scores_[best], names, **_shown(data, X, best))
 

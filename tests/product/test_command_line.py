@@ -58,6 +58,9 @@ def test_csv_fit_report_predict(tmp_path: Path) -> None:
     ranked = pd.read_parquet(run / "scores.parquet")
     assert len(ranked) == 440
     assert ranked["probability"].is_monotonic_decreasing
+    assert ranked["probability"].between(0.001, 0.999).all()  # what 60 labelled rows can show
+    ties = ranked["probability"].diff() == 0
+    assert (ranked["score"].diff()[ties] < 0).all()
     assert ranked["id"].str.startswith("row-0-").all()
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["unlabelled"]["accuracy"]["value"] > 0.8

@@ -14,7 +14,7 @@ from punce.cli.predict import predict
 from punce.cli.prior import prior
 from punce.cli.report import report
 from punce.cli.reproduce import reproduce
-from punce.errors import PunceError
+from punce.errors import PunceError, WriteError
 
 app = typer.Typer(
     name="punce",
@@ -24,7 +24,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+# docs/commands.md explains them; 130 and 143 are those of Ctrl-C and SIGTERM.
+EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
+EXIT_SYSTEM = 3
 
 for command in (fit, predict, prior, report, reproduce, data):
     app.command()(command)
@@ -47,11 +50,30 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; an error made by the input is one line on stderr and exit code 2."""
+    """Run the command line; whatever goes wrong is one line on stderr and an exit code, a traceback with --debug."""
+    arguments = sys.argv[1:]
     try:
-        app()
-    except PunceError as error:
-        if "--debug" in sys.argv:
+        # --debug may stand anywhere; without arguments the help is what one wants
+        code = app(args=[a for a in arguments if a != "--debug"] or ["--help"], standalone_mode=False)
+    except Exception as error:
+        if "--debug" in arguments:
             raise
-        typer.secho(f"punce: {error}", err=True, fg=typer.colors.RED)
-        raise SystemExit(EXIT_BAD_INPUT) from None
+        code, message = _explained(error)
+        typer.secho(f"punce: {' '.join(message.split())}", err=True, fg=typer.colors.RED)
+    if code:
+        raise SystemExit(code) from None
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """Exit code and words: the input's fault, the machine's, or ours."""
+    if hasattr(error, "format_message"):  # typer's own: an option it does not know, an argument that is missing
+        return EXIT_BAD_INPUT, f"{error.format_message()} (punce COMMAND --help lists the options)"
+    if isinstance(error, PunceError):
+        return EXIT_SYSTEM if isinstance(error, WriteError) else EXIT_BAD_INPUT, str(error)
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return EXIT_SYSTEM, "not enough memory; fewer rows, smaller images or a smaller encoder need less"
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return EXIT_SYSTEM, f"{place}{error.strerror or error}"
+    what = f"{type(error).__name__}: {error}"
+    return EXIT_FAULT, f"a fault of punce, not of your input ({what}); --debug shows where, please report it"

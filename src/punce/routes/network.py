@@ -40,7 +40,7 @@ class NetworkRoute:
         """Pretrain and probe on all rows but a held-out share, which no stage sees."""
         x = as_tensor(X)
         torch.manual_seed(settings.random_state)
-        self._device = _device(settings.device)
+        self._device = check_device(settings.device)
         self._choose(x, settings)
         assert self._encoder is not None
         assert self._view is not None
@@ -184,7 +184,14 @@ def build_encoder(spec: dict[str, Any]) -> Encoder:
     return ENCODERS[spec["name"]](**spec["options"])
 
 
-def _device(name: str) -> torch.device:
+def check_device(name: str) -> torch.device:
+    """The device of that name; "auto" is a GPU if there is one. Refuses what this machine does not have."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"device {name!r} cannot be used here ({reason[:120]}); try 'auto' or 'cpu'") from error
+    return device
