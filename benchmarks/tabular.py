@@ -1,7 +1,7 @@
 """Tables: the default of PUClassifier against what else there is, on the six UCI sets.
 
     PUNCE_DATA=... python benchmarks/tabular.py [--seeds 0 1 2 3 4] [--seconds 450]
-    python benchmarks/tabular.py --summary      # no new runs: results/tabular.json and the table of docs/tables.md
+    python benchmarks/tabular.py --summary      # no new runs: results/tabular.json; benchmarks/pages.py makes the page
 
 One line of JSON per (set, n_P, seed, method) goes to results/tabular.jsonl; what is there is not run again, so the
 run can be cut into pieces with --seconds. The summary is printed and written to results/tabular.json at the end.
@@ -41,7 +41,6 @@ N_LABELLED = (50, 200, 1000)
 MOST_ROWS = 4_000
 FEWEST_HIDDEN = 30  # positives that must be left among the unlabelled rows
 LINES = RESULTS / "tabular.jsonl"
-DOCS = RESULTS.parents[1] / "docs" / "tables.md"
 N_CELLS = 16  # 6 sets × 3 sizes, less the two sets with fewer than 1,030 positives
 N_SEEDS = 5
 
@@ -276,15 +275,6 @@ def show(result: dict[str, Any]) -> None:
     print(f"mean absolute error of the default's own estimates: {result['prior_error']}")
 
 
-def write_docs(result: dict[str, Any]) -> None:
-    """Put the measured table between the marks of docs/tables.md."""
-    begin, end = "<!-- numbers -->", "<!-- end of numbers -->"
-    text = DOCS.read_text()
-    before, rest = text.split(begin, 1)
-    after = rest.split(end, 1)[1] if end in rest else rest
-    DOCS.write_text(f"{before}{begin}\n{markdown(result)}\n{end}{after}")
-
-
 def markdown(result: dict[str, Any]) -> str:
     methods = list(result["methods"])
     n_cells = len(result["cells"])
@@ -334,15 +324,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; run again to go on")
-    parser.add_argument("--summary", action="store_true", help="run nothing; write the summary and the docs' table")
+    parser.add_argument("--summary", action="store_true", help="run nothing; write the summary")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if not arguments.summary:
         run(arguments.seeds, arguments.seconds)
     result = summary()
     show(result)
-    if arguments.summary:
-        write_docs(result)
     print(f"\nwritten to {save('tabular', result)}" + ("" if result["complete"] else " (incomplete: run again)"))
 
 
