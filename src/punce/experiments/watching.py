@@ -58,11 +58,7 @@ class MatrixProgress:
         """One line for the cell."""
         self._ended += 1
         self._worked += self._left.pop(cell, 0.0)
-        if report.status == "failed":
-            outcome = f"failed: {report.error}"
-        else:
-            number = "" if report.accuracy is None else f"{report.accuracy:.2f} %  "
-            outcome = f"{number}{cell.describe()} ({report.seconds:.0f} s)"
+        outcome = _outcome(cell, report)
         left = f"{spoken(self.seconds_left)} left"
         self._say(f"[{self._there + self._ended}/{self._total}] {outcome}; {left}")
         if self._bar:
@@ -76,6 +72,14 @@ class MatrixProgress:
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _outcome(cell: Cell, report: Report) -> str:
+    if report.status == "failed":
+        return f"failed: {cell.describe()}: {report.error}"
+    number = "" if report.accuracy is None else f"{report.accuracy:.2f} %  "
+    took = "by another runner" if report.status == "there" else f"{report.seconds:.0f} s"
+    return f"{number}{cell.describe()} ({took})"
 
 
 def show_plan(console: Console, plan: Plan, store: ResultStore, jobs: int) -> None:

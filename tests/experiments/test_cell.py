@@ -1,0 +1,114 @@
+"""The name of a cell: the same for ever, another for anything that may change the number."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+from punce.experiments.cell import Cell, DataSpec, EncoderSpec, Pretraining, Transfer, config_key, settings
+from tests.experiments.tiny import SMOKE, infonce, joint, punce
+
+OTHER = {
+    "setting": "pnu",
+    "scenario": "case_control",
+    "kind": "vpu",
+    "settings": settings(epochs=99),
+    "risk_settings": settings(beta=0.5),
+    "loss_settings": settings(tau_plus=0.3),
+}
+
+
+def other_value(name: str, value: Any) -> Any:
+    if name in OTHER:
+        return OTHER[name]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return "other" if isinstance(value, str) else 7
+
+
+def variations(part: Any) -> list[tuple[str, Any]]:
+    """(field, the dataclass with that field changed), into nested dataclasses."""
+    found = []
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if is_dataclass(value):
+            found += [(f"{field.name}.{name}", replace(part, **{field.name: new})) for name, new in variations(value)]
+        else:
+            found.append((field.name, replace(part, **{field.name: other_value(field.name, value)})))
+    return found
+
+
+def test_the_names_of_stored_results_do_not_move() -> None:
+    """Written down once. If this fails, every result in results/ has lost its cell."""
+    data = DataSpec("mnist", 1000, n_test=500)
+    pretraining = Pretraining("punce", 15, 1024, "adam", 1e-3, 1e-6, 1.0, view="digit", prior="true")
+    transfer = Transfer("probe", settings(epochs=60, betas=(0.5, 0.99), lr=1e-2), "nnpu", settings(beta=0.0))
+    cell = Cell(data, EncoderSpec("mlp", 0.2), pretraining, transfer, seed=3)
+    assert (cell.name, cell.encoder_name) == ("3baa87868cf340f6", "791831557435caae")
+    assert replace(cell, pretraining=None).name == "f39fd7292cf9f1bb"
+
+
+@pytest.mark.parametrize(
+    ("what", "cell"), variations(punce()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_field_changes_the_name(what: str, cell: Cell) -> None:
+    assert cell.key != punce().key, what
+
+
+def test_the_key_is_that_of_the_configuration_as_it_comes_back_from_a_file() -> None:
+    for cell in (punce(), joint("vpu"), SMOKE.pnu("cifar10", "allconv", "scl", "5%", 0)):
+        assert config_key(json.loads(json.dumps(cell.config()))) == cell.key
+
+
+def test_settings_are_the_same_in_any_order() -> None:
+    assert settings(a=1, b=2) == settings(b=2, a=1)
+
+
+# Encoders --------------------------------------------------------------------------------------------------------
+
+
+def test_losses_without_labels_share_one_encoder_over_labelled_sets() -> None:
+    names = {infonce(n_p).encoder_name for n_p in ("1k", "3k", "10k")}
+    biased = SMOKE.contrastive("mnist", "mlp", "infonce", "1k", 0, label_bias=2.0, scenario="case_control")
+    assert names == {biased.encoder_name}
+    assert infonce("1k").key != infonce("3k").key
+
+
+def test_losses_with_labels_do_not() -> None:
+    for loss in ("scl", "punce"):
+        cells = [SMOKE.contrastive("mnist", "mlp", loss, n_p, 0) for n_p in ("1k", "3k")]
+        assert cells[0].encoder_name != cells[1].encoder_name
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        punce(transfer="finetune"),
+        punce(risk="upu"),
+        punce(risk_prior="true+0.1"),
+        punce(embedding=True),
+        replace(punce(), data=replace(punce().data, n_test=7)),
+    ],
+    ids=Cell.describe,
+)
+def test_what_comes_after_pretraining_does_not_change_the_encoder(same: Cell) -> None:
+    assert same.encoder_name == punce().encoder_name
+    assert same.key != punce().key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [punce(seed=1), punce(loss_prior="bbe"), punce(label_bias=1.0), replace(punce(), threads=2)],
+    ids=Cell.describe,
+)
+def test_what_decides_pretraining_does(other: Cell) -> None:
+    assert other.encoder_name != punce().encoder_name
+
+
+def test_without_pretraining_there_is_no_encoder_to_share() -> None:
+    assert joint().encoder_name is None

@@ -1,0 +1,110 @@
+"""Pretrained encoders: trained once, the same bits from training and from the file, made again when damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from punce.experiments import encoder_cache, job
+from punce.experiments.encoder_cache import EncoderBusyError, EncoderCache
+from punce.experiments.job import Job
+from punce.experiments.run_cell import run_cell
+from punce.experiments.store import StoreWarning, locked
+from tests.experiments.tiny import infonce, punce
+
+
+def weights(encoder: torch.nn.Module) -> Tensor:
+    return torch.cat([tensor.flatten().double() for tensor in encoder.state_dict().values()])
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that grows with every pretraining."""
+    begun: list[str] = []
+    original = job.pretrain
+
+    def counted(*arguments: object, **options: object) -> object:
+        begun.append(repr(arguments[4]))
+        return original(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(job, "pretrain", counted)
+    return begun
+
+
+def test_an_encoder_is_trained_once_and_loaded_with_the_same_bits(tmp_path: Path, trainings: list[str]) -> None:
+    cache = EncoderCache(tmp_path)
+    made, first = Job(punce(), cache, None).pretrained()
+    found, second = Job(punce(risk="upu"), cache, None).pretrained()
+    assert len(trainings) == 1
+    assert torch.equal(weights(made), weights(found))
+    assert not found.training
+    assert first == second
+    assert first.history[0]["stage"] == "pretrain"
+    assert not list(tmp_path.glob("*.run"))
+
+
+def test_infonce_is_trained_once_for_all_labelled_sets(tmp_path: Path, trainings: list[str]) -> None:
+    results = [run_cell(infonce(n_p), tmp_path).result for n_p in ("1k", "3k", "10k")]
+    assert len(trainings) == 1
+    assert len({result["held_out_pu_risk"] for result in results}) == 3
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "model.json", "manifest.json"])
+def test_a_damaged_encoder_is_made_again_with_the_same_bits(tmp_path: Path, trainings: list[str], file: str) -> None:
+    cache = EncoderCache(tmp_path)
+    made, _ = Job(punce(), cache, None).pretrained()
+    damaged = tmp_path / str(punce().encoder_name) / file
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    with pytest.warns(StoreWarning, match="made again"):
+        again, _ = Job(punce(), cache, None).pretrained()
+    assert len(trainings) == 2
+    assert torch.equal(weights(made), weights(again))
+
+
+def test_no_one_waits_for_an_encoder_that_another_process_is_making(tmp_path: Path) -> None:
+    with locked(tmp_path / f"{punce().encoder_name}.lock") as ours:
+        assert ours
+        with pytest.raises(EncoderBusyError):
+            Job(punce(), EncoderCache(tmp_path), None).pretrained()
+
+
+def test_a_training_that_was_cut_off_goes_on_from_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = Job(punce(), EncoderCache(tmp_path / "whole"), None).pretrained()
+    cache, original, epochs_done = EncoderCache(tmp_path / "cut"), encoder_cache.write_model, []
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(encoder_cache, "write_model", killed)  # all steps are in a checkpoint, the model is not
+    with pytest.raises(KeyboardInterrupt):
+        Job(punce(), cache, None).pretrained()
+    assert not cache.has(str(punce().encoder_name))
+    monkeypatch.setattr(encoder_cache, "write_model", original)
+    monkeypatch.setattr("punce.pretrain.warmup_cosine", lambda *_: epochs_done.append(1))  # a step would call it
+    resumed, _ = Job(punce(), cache, None).pretrained()
+    assert not epochs_done
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def test_checkpoints_of_other_code_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = EncoderCache(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("punce.pretrain._architecture", lambda _: "an older network")
+        with pytest.raises(KeyboardInterrupt):
+            Job(punce(), cache, None).pretrained()
+    assert list(tmp_path.glob("*.run"))
+    Job(punce(), cache, None).pretrained()
+    assert cache.has(str(punce().encoder_name))
+
+
+def test_the_number_is_the_same_with_and_without_a_cached_encoder(tmp_path: Path) -> None:
+    fresh = run_cell(punce(risk="upu"), tmp_path / "a")
+    run_cell(punce(), tmp_path / "b")
+    cached = run_cell(punce(risk="upu"), tmp_path / "b")
+    assert fresh.result == cached.result
