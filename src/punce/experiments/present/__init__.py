@@ -1,0 +1,78 @@
+"""From stored results to tables, figures, one page, and ``docs/results.md``.
+
+    write_all(Path("results"), "laptop", ["all"])                        # results/laptop/report/…
+    write_docs(Path("results"), "laptop", Path("docs/results.md"))       # and docs/images/results/*.svg
+
+Everything written is a function of the result files alone: no date, no machine, no order of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from punce.experiments import EXPERIMENTS, find_experiments
+from punce.experiments.present import tables
+from punce.experiments.present.figures import Picture, pictures
+from punce.experiments.present.grid import Grid, Results
+from punce.experiments.present.markup import html, latex, markdown
+from punce.experiments.present.page import render_page
+from punce.experiments.present.reading import hand_written
+from punce.experiments.present.results_doc import doc_pictures, render_doc
+from punce.experiments.scales import find_scale
+from punce.files import write_text
+
+
+def write_all(
+    results_dir: Path, scale: str, names: Sequence[str] = ("all",), out_dir: Path | None = None
+) -> list[Path]:
+    """Write the tables and figures of `names`, and the page of everything there is; returns the page's path.
+
+    Into ``<results>/<scale>/report`` unless `out_dir` is given: ``<name>.md``, ``.tex`` and ``.html`` for each table,
+    ``<name>.svg`` for each figure, and ``index.html``.
+    """
+    chosen = find_scale(scale)
+    results = Results(results_dir, chosen)
+    out = out_dir if out_dir is not None else results_dir / scale / "report"
+    grids = _grids(results)
+    drawn = {name: pictures(grid) for name, grid in grids.items()}
+    for experiment in find_experiments(list(names)):
+        _write_one(grids[experiment.name], drawn[experiment.name], out)
+    page = out / "index.html"
+    write_text(page, render_page(chosen, grids, drawn, hand_written(results_dir, chosen)))
+    return [page]
+
+
+def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
+    """Write the document and its figures; figures of an earlier run that are no longer shown are removed."""
+    text, drawn = build_docs(results_dir, scale)
+    for stale in set((path.parent / "images" / "results").glob("*.svg")) - {path.parent / name for name in drawn}:
+        stale.unlink()
+    for name, svg in drawn.items():
+        write_text(path.parent / name, svg)
+    write_text(path, text)
+    return [path]
+
+
+def build_docs(results_dir: Path, scale: str) -> tuple[str, dict[Path, str]]:
+    """The document, and its figures by their path from it."""
+    chosen = find_scale(scale)
+    grids = _grids(Results(results_dir, chosen))
+    drawn = {name: pictures(grid) for name, grid in grids.items()}
+    return render_doc(chosen, grids, drawn, hand_written(results_dir, chosen)), doc_pictures(drawn)
+
+
+def _grids(results: Results) -> dict[str, Grid]:
+    return {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
+
+
+def _write_one(grid: Grid, drawn: Sequence[Picture], out: Path) -> None:
+    name, both = grid.experiment.name, (tables.compact(grid), tables.full(grid))
+    write_text(out / f"{name}.md", "\n".join(f"### {table.caption}\n\n{markdown(table)}" for table in both))
+    write_text(out / f"{name}.tex", "\n".join(latex(table) for table in both))
+    write_text(out / f"{name}.html", "".join(f"{html(table)}\n" for table in both))
+    for picture in drawn:
+        write_text(out / f"{picture.name}.svg", picture.svg)
+
+
+__all__ = ["build_docs", "write_all", "write_docs"]

@@ -1,0 +1,50 @@
+"""The figures of an experiment as SVG text: curves against labels, accuracy over epochs, t-SNE panels, bars.
+
+Each is a pure function of the numbers: the same results give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from punce.experiments.present.figures.against import draw_against
+from punce.experiments.present.figures.bars import draw_transfer
+from punce.experiments.present.figures.epochs import draw_epochs
+from punce.experiments.present.figures.scatter import draw_scatter
+from punce.experiments.present.figures.style import as_svg, drawing, for_page
+from punce.experiments.present.grid import Grid
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure ready to be written: its file name, the SVG, what it shows, and the same in words."""
+
+    name: str
+    svg: str
+    caption: str
+    alt: str
+
+
+Drawn = Mapping[str, Sequence[Picture]]
+"""The figures of each experiment by its name."""
+
+_DRAW = {"curves": draw_against, "epochs": draw_epochs, "scatter": draw_scatter}
+_BARS = ("ablation_probing", "table3")
+
+
+def pictures(grid: Grid) -> list[Picture]:
+    """The figures of a grid; none for an empty one, and none for most tables."""
+    if grid.is_empty:
+        return []
+    name = grid.experiment.name
+    draw = draw_transfer if name in _BARS else _DRAW.get(grid.experiment.kind)
+    if draw is None:
+        return []
+    with drawing():
+        figure, caption, alt = draw(grid)
+        svg = as_svg(figure)
+    return [Picture(name, svg, caption, alt)]
+
+
+__all__ = ["Drawn", "Picture", "for_page", "pictures"]

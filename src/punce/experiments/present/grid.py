@@ -1,0 +1,185 @@
+"""What was measured of a table: for every place the numbers by seed, what failed, and what was not run.
+
+Reading changes nothing on disk, and nothing here depends on the order in which files were written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from punce.experiments.cell import Cell
+from punce.experiments.present.paper_numbers import PaperFigure, paper_figure
+from punce.experiments.present.statistics import BySeed, Standing, Summary, standing, summarise
+from punce.experiments.scales import Scale
+from punce.experiments.store import Record, ResultStore, parse
+from punce.experiments.tables import Experiment, Place, shown
+
+_COUNT = re.compile(r"[+-]?[\d.]+[k%]?")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One place of a table. `by_seed` holds results of the seeds that are done; the paper's number stands beside."""
+
+    by_seed: Mapping[int, Mapping[str, Any]]
+    failed: Mapping[int, str] = field(default_factory=dict)
+    missing: tuple[int, ...] = ()
+    paper: PaperFigure | None = None
+
+    def numbers(self, name: str) -> dict[int, float]:
+        """A finite number of the results by seed, where they have it."""
+        return {seed: float(result[name]) for seed, result in self.by_seed.items() if _is_number(result.get(name))}
+
+    @property
+    def pu_selected(self) -> dict[int, float]:
+        """Test accuracy in per cent, epoch chosen without negatives, by seed."""
+        return self.numbers("test_accuracy")
+
+    @property
+    def oracle(self) -> dict[int, float]:
+        """Test accuracy in per cent of the epoch that true test labels would choose, by seed."""
+        return self.numbers("oracle_accuracy")
+
+    def summary(self, name: str = "test_accuracy") -> Summary | None:
+        """Over seeds; None when there is none."""
+        values = self.numbers(name)
+        return summarise([values[seed] for seed in sorted(values)]) if values else None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of the paper as far as it was measured at one scale."""
+
+    experiment: Experiment
+    scale: Scale
+    places: Mapping[Place, Measured]
+    cells: Mapping[Place, Cell]
+    """One cell of each place (the first seed's), for what it was made with."""
+
+    def __getitem__(self, place: Place) -> Measured:
+        paper = paper_figure(self.experiment.paper, *place)
+        return self.places.get(place, Measured({}, paper=paper))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no place has a number."""
+        return not any(measured.by_seed for measured in self.places.values())
+
+    def rows(self) -> list[str]:
+        """Row ids in order: those with anything to show, ours or the paper's."""
+        return [row for row in self.experiment.rows if any(self._is_shown((row, c)) for c in self.experiment.columns)]
+
+    def _is_shown(self, place: Place) -> bool:
+        return place in self.places or self[place].paper is not None
+
+    def failures(self) -> Iterator[tuple[Place, int, str]]:
+        """(place, seed, error) in the table's order."""
+        for row in self.experiment.rows:
+            for column in self.experiment.columns:
+                for seed, error in sorted(self[row, column].failed.items()):
+                    yield (row, column), seed, error
+
+    def group_of(self, place: Place) -> tuple[str, str]:
+        """Places of one group are alternatives for one task: what a reader compares.
+
+        Where the columns are numbers of labels (or sizes of an error) the methods are in the rows, else in the columns.
+        """
+        row, column = place
+        if columns_are_counts(self.experiment):
+            return row.rpartition("/")[0], column
+        return row, ""
+
+    @cached_property
+    def standings(self) -> dict[tuple[str, str], Standing]:
+        """The best of each group with at least two measured members, and those behind it."""
+        groups: dict[tuple[str, str], dict[Place, BySeed]] = {}
+        for row in self.experiment.rows:
+            for column in self.experiment.columns:
+                place = (row, column)
+                groups.setdefault(self.group_of(place), {})[place] = self[place].pu_selected
+        found = {key: standing(group) for key, group in groups.items()}
+        return {key: one for key, one in found.items() if one is not None}
+
+    def is_best(self, place: Place) -> bool:
+        """Whether its mean is the highest of its group."""
+        one = self.standings.get(self.group_of(place))
+        return one is not None and one.best == place
+
+    def is_behind(self, place: Place) -> bool:
+        """Whether the test puts it behind the best of its group."""
+        one = self.standings.get(self.group_of(place))
+        return one is not None and place in one.behind
+
+
+def columns_are_counts(experiment: Experiment) -> bool:
+    """Whether the columns are numbers of labels or sizes of something, or there is only one: methods are rows then."""
+    return len(experiment.columns) == 1 or all(_COUNT.fullmatch(column) for column in experiment.columns)
+
+
+def place_name(place: Place) -> str:
+    """A place for a reader: "PU MNIST (odd/even), MLP, 1k, puNCE"."""
+    row, column = place
+    return ", ".join(shown(part) for part in [*row.split("/"), column])
+
+
+class Results:
+    """The records of one scale, read once; grids of any experiment from them."""
+
+    def __init__(self, results: Path, scale: Scale) -> None:
+        self.store, self.scale = ResultStore(results, scale.name), scale
+        self._records: dict[str, Record] = {}
+        self._damaged: dict[str, str] = {}
+        for path in sorted(self.store.folder.glob("*.json")):
+            self._read(path)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def _read(self, path: Path) -> None:
+        try:
+            record = parse(path.read_text(encoding="utf-8"))
+        except ValueError as error:  # also what is no UTF-8
+            self._damaged[path.name] = f"{path.name} cannot be read: {error}"
+        else:
+            self._records[record.key] = record
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """Every seed that any record has."""
+        return sorted({seed for r in self._records.values() if isinstance(seed := r.config.get("seed"), int)})
+
+    def grid(self, experiment: Experiment) -> Grid:
+        """What is there of an experiment: the seeds the scale asks for and any others that were run."""
+        asked = experiment.cells(self.scale)
+        others = experiment.cells(self.scale, self.seeds) if self.seeds else {}
+        places: dict[Place, Measured] = {}
+        for place, cells in asked.items():
+            wanted = [cell.seed for cell in cells]
+            extra = [cell for cell in others.get(place, []) if cell.seed not in wanted]
+            places[place] = self._measured([*cells, *extra], wanted, paper_figure(experiment.paper, *place))
+        return Grid(experiment, self.scale, places, {place: cells[0] for place, cells in asked.items()})
+
+    def _measured(self, cells: list[Cell], wanted: list[int], paper: PaperFigure | None) -> Measured:
+        done: dict[int, Mapping[str, Any]] = {}
+        failed: dict[int, str] = {}
+        for cell in sorted(cells, key=lambda cell: cell.seed):
+            record = self._records.get(cell.key)
+            damaged = self._damaged.get(f"{cell.name}.json")
+            if record is not None and record.is_done:
+                done[cell.seed] = record.result
+            elif record is not None:
+                failed[cell.seed] = record.error or "no error was recorded"
+            elif damaged is not None:
+                failed[cell.seed] = damaged
+        missing = tuple(seed for seed in wanted if seed not in done and seed not in failed)
+        return Measured(done, failed, missing, paper)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,120 @@
+"""One self-contained page with every table and figure: no script, no request, light and dark, desk and phone.
+
+It wears the report's style sheet. Figures are images with their own colours for dark mode; texts pass through Jinja2's
+autoescape, tables through markupsafe, and the policy admits the style sheet by its hash and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import jinja2
+from markupsafe import Markup
+
+from punce.experiments.present import reading, tables
+from punce.experiments.present.claims import further_questions, paper_claims
+from punce.experiments.present.figures import Drawn, Picture, for_page
+from punce.experiments.present.grid import Grid, place_name
+from punce.experiments.present.markup import html
+from punce.experiments.present.paper_numbers import plotted_table, slips
+from punce.experiments.present.verdicts import RULES
+from punce.experiments.scales import Scale
+from punce.report.assets import asset, content_policy
+from punce.report.words import printable, shorten
+
+_LONGEST_ERROR = 1000
+
+
+@dataclass(frozen=True)
+class _Figure:
+    uri: str
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    anchor: str
+    short: str
+    title: str
+    figures: Sequence[_Figure]
+    table: Markup | None
+    full: Markup | None
+    same_as: str | None
+    slips: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Failure:
+    where: str
+    error: str
+
+
+def render_page(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: str = "") -> str:
+    """The page as text: a pure function of the results."""
+    style = asset("report.css") + asset("results.css", __package__)
+    claims = paper_claims(grids)
+    text = (
+        _environment()
+        .get_template("results.html")
+        .render(
+            policy=content_policy(style),
+            style=Markup(style),
+            title=reading.TITLE,
+            kicker=f"punce reproduce, scale {scale.name}",
+            opening=[*reading.opening(scale, grids), reading.tally(claims)],
+            rules=RULES,
+            claims=claims,
+            questions=further_questions(grids),
+            by_hand=_paragraphs(by_hand),
+            parts=[_part(grids[name], drawn[name]) for name in grids if _is_shown(grids[name])],
+            failures=[failure for grid in grids.values() for failure in _failures(grid)],
+        )
+    )
+    return printable(text)
+
+
+def _is_shown(grid: Grid) -> bool:
+    return not grid.is_empty or any(grid.failures())
+
+
+def _part(grid: Grid, drawn: Sequence[Picture]) -> _Part:
+    experiment = grid.experiment
+    short = experiment.paper or experiment.title
+    title = f"{experiment.paper}: {experiment.title}" if experiment.paper else experiment.title
+    figures = [_embedded(picture) for picture in drawn]
+    same = plotted_table(experiment.paper)
+    compact, full = (None, None) if same else (html(tables.compact(grid)), html(tables.full(grid)))
+    return _Part(experiment.name, short, title, figures, compact, full, same, slips(experiment.paper))
+
+
+def _embedded(picture: Picture) -> _Figure:
+    encoded = base64.b64encode(for_page(picture.svg).encode("utf-8")).decode("ascii")
+    return _Figure(f"data:image/svg+xml;base64,{encoded}", picture.caption, picture.alt)
+
+
+def _failures(grid: Grid) -> list[_Failure]:
+    return [
+        _Failure(f"{grid.experiment.name}: {place_name(place)}, seed {seed}", shorten(error, _LONGEST_ERROR))
+        for place, seed, error in grid.failures()
+    ]
+
+
+def _paragraphs(markdown: str) -> list[str]:
+    """Commentary as plain paragraphs: its Markdown is shown as it was typed, never as markup."""
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", markdown) if part.strip()]
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("punce.experiments.present", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,80 @@
+"""What page and document say around the tables: what this is, at which size it was run, and how to read it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from punce.errors import InputError
+from punce.experiments.cell import Cell
+from punce.experiments.present.grid import Grid
+from punce.experiments.present.verdicts import Finding, Verdict
+from punce.experiments.scales import Scale
+from punce.experiments.tables import shown
+
+TITLE = "Positive Unlabeled Contrastive Learning, reproduced"
+
+
+def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
+    """What was run and what the numbers can and cannot say."""
+    paragraphs = [
+        f"The tables and figures of the paper at scale {scale.name} ({scale.about}), with the paper's own numbers "
+        "beside ours. PU-selected columns chose epochs without negatives; oracle columns show what true test labels "
+        "would have chosen."
+    ]
+    if scale.name == "paper":
+        return paragraphs
+    sizes = "; ".join(_sizes(grids))
+    difference = f" Here: {sizes}." if sizes else ""
+    return [
+        *paragraphs,
+        "These are runs sized for a CPU. The paper trained its full networks for 200 epochs (MNIST) and 300 (CIFAR) in "
+        f"batches of 1024 and 2048.{difference} The numbers stand beside the paper's; they do not replace them, and a "
+        "claim that does not show here may show at full size.",
+    ]
+
+
+def _sizes(grids: Mapping[str, Grid]) -> list[str]:
+    """How each network was pretrained, from the cells themselves."""
+    found: dict[str, None] = {}
+    for grid in grids.values():
+        for place in grid.experiment.rows:
+            for column in grid.experiment.columns:
+                cell = grid.cells.get((place, column))
+                if cell is not None and cell.pretraining is not None and grid[place, column].by_seed:
+                    found[_size(cell)] = None
+    return list(found)
+
+
+def _size(cell: Cell) -> str:
+    assert cell.pretraining is not None
+    rows = f"{cell.data.n_train} rows of {cell.data.source}" if cell.data.n_train else cell.data.source
+    width = f"{shown(cell.encoder.name)} at {cell.encoder.width:g} of the paper's width"
+    return f"{rows}, {width}, {cell.pretraining.epochs} epochs, batch {cell.pretraining.batch_size}"
+
+
+def tally(findings: Iterable[Finding]) -> str:
+    """Of 40 claims 12 show, 5 show in part, …"""
+    counted = Counter(finding.verdict for finding in findings)
+    words = {
+        Verdict.SHOWS: ("shows", "show"),
+        Verdict.IN_PART: ("shows in part", "show in part"),
+        Verdict.DOES_NOT: ("does not show", "do not show"),
+        Verdict.OPPOSITE: ("shows the opposite", "show the opposite"),
+        Verdict.ONE_SEED: ("has one seed only", "have one seed only"),
+        Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
+    }
+    parts = [f"{counted[v]} {words[v][counted[v] != 1]}" for v in Verdict if counted[v]]
+    return f"Of {counted.total()} claims, " + ", ".join(parts) + "."
+
+
+def hand_written(results: Path, scale: Scale) -> str:
+    """``results/<scale>/reading.md``: commentary by a person, merged as it is; empty without one."""
+    path = results / scale.name / "reading.md"
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error}") from None

@@ -1,0 +1,181 @@
+"""A grid as tables: one in the paper's form, one with every number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from punce.experiments.present.grid import Grid, Measured, columns_are_counts, place_name
+from punce.experiments.present.markup import Cell, Table
+from punce.experiments.present.numbers import (
+    BEHIND,
+    FAILED,
+    MISSING,
+    SOME_FAILED,
+    interval,
+    plain,
+    seeds,
+    signed,
+    with_deviation,
+)
+from punce.experiments.present.paper_numbers import PaperFigure
+from punce.experiments.tables import Place, shown
+from punce.report.words import shorten
+
+_LONGEST_ERROR = 200
+_BOTH_CLASSES = "Labels of both classes were given (PNU); what was chosen, was chosen on labelled training rows."
+
+
+def compact(grid: Grid) -> Table:
+    """The table as the paper has it: PU-selected accuracy, the paper's own number in brackets."""
+    experiment = grid.experiment
+    has_paper = any(measured.paper for measured in grid.places.values())
+    head = [Cell(name) for name in experiment.row_heads]
+    head += [Cell(_column_name(grid, column), is_number=True) for column in experiment.columns]
+    rows = grid.rows()
+    body = [(*_row_cells(row), *(_compact_cell(grid, (row, c)) for c in experiment.columns)) for row in rows]
+    return Table(caption(grid), tuple(head), tuple(body), _notes(grid, has_paper), experiment.name, _n_group(grid))
+
+
+def caption(grid: Grid) -> str:
+    """What the table is, and at which scale."""
+    paper = f" ({grid.experiment.paper})" if grid.experiment.paper else ""
+    return f"{grid.experiment.title}{paper}, scale {grid.scale.name}"
+
+
+def _column_name(grid: Grid, column: str) -> str:
+    head = grid.experiment.column_head
+    return f"{head} {shown(column)}" if columns_are_counts(grid.experiment) else shown(column)
+
+
+def _row_cells(row: str) -> tuple[Cell, ...]:
+    return tuple(Cell(shown(part)) for part in row.split("/"))
+
+
+def _compact_cell(grid: Grid, place: Place) -> Cell:
+    measured = grid[place]
+    text = with_deviation(measured.summary())
+    if not measured.pu_selected and measured.failed:
+        text = FAILED
+    elif measured.failed:
+        text += f" {SOME_FAILED}"
+    text += f" {BEHIND}" if grid.is_behind(place) else ""
+    text += f" ({measured.paper.value:.2f})" if measured.paper else ""
+    return Cell(text, is_number=True, is_best=grid.is_best(place))
+
+
+def _notes(grid: Grid, has_paper: bool) -> tuple[str, ...]:
+    legend = [f"Test accuracy in per cent, PU-selected: mean ± standard deviation over seeds{_seed_words(grid)}."]
+    legend += [_BOTH_CLASSES] if any(cell.data.setting == "pnu" for cell in grid.cells.values()) else []
+    legend += ["In brackets the paper's own number."] if has_paper else []
+    legend += [_mark_words(grid)] if grid.standings else []
+    legend += ["– was not measured."] if any(not m.pu_selected and not m.failed for m in _shown(grid)) else []
+    failures = [f"{SOME_FAILED} {_failure(place, seed, error)}" for place, seed, error in grid.failures()]
+    return (" ".join(legend), *failures)
+
+
+def _mark_words(grid: Grid) -> str:
+    if not any(len(measured.pu_selected) > 1 for measured in grid.places.values()):
+        return "Bold: the best of those compared; with one seed there is nothing to test with."
+    return (
+        f"Bold: the best mean of those compared; {BEHIND}: behind it by a paired t-test over shared seeds at the 5 % "
+        "level, Holm-corrected."
+    )
+
+
+def _shown(grid: Grid) -> list[Measured]:
+    return [grid[row, column] for row in grid.rows() for column in grid.experiment.columns]
+
+
+def _seed_words(grid: Grid) -> str:
+    numbers = sorted({len(measured.pu_selected) for measured in grid.places.values() if measured.pu_selected})
+    if not numbers:
+        return ""
+    if len(numbers) == 1:
+        return f" ({seeds(numbers[0])})"
+    return f" ({numbers[0]} to {numbers[-1]} seeds)"
+
+
+def _failure(place: Place, seed: int, error: str) -> str:
+    return f"{place_name(place)}, seed {seed} failed: {shorten(' '.join(error.split()), _LONGEST_ERROR)}"
+
+
+def _n_group(grid: Grid) -> int:
+    """All row heads but the last name a group."""
+    return len(grid.experiment.row_heads) - 1
+
+
+# Every number ----------------------------------------------------------------------------------------------------
+
+
+def full(grid: Grid) -> Table:
+    """One line per place: spread and interval, both ways of choosing the epoch, the paper, the difference."""
+    told = _tells_prior(grid)
+    numbers = ["seeds", "PU-selected", "standard deviation", "standard error", "95 % interval", "oracle", "AUC"]
+    numbers += ["linear layer on true labels", "the paper", "ours − paper", *(["prior told (true)"] if told else [])]
+    head = [Cell(name) for name in (*grid.experiment.row_heads, grid.experiment.column_head)]
+    head += [Cell(name, is_number=True) for name in numbers]
+    rows: list[tuple[Cell, ...]] = []
+    for row in grid.rows():
+        for column in grid.experiment.columns:
+            measured = grid[row, column]
+            if measured.by_seed or measured.failed:
+                values = [*_numbers(measured), *([_told(measured)] if told else [])]
+                cells = tuple(Cell(text, is_number=True) for text in values)
+                rows.append((*_row_cells(row), Cell(shown(column)), *cells))
+    notes = (
+        "PU-selected: the epoch was chosen without negatives. Oracle: the best epoch by true test labels, which nobody "
+        "has; never to be compared with the paper as if it were a result. The interval is Student's t over seeds.",
+    )
+    name = f"{grid.experiment.name}-full"
+    return Table(f"{caption(grid)}: every number", tuple(head), tuple(rows), notes, name, _n_group(grid))
+
+
+def _numbers(measured: Measured) -> list[str]:
+    pu, auc = measured.summary(), measured.summary("auc")
+    ceiling = measured.summary("oracle_linear_accuracy")
+    return [
+        _seeds(measured),
+        plain(pu.mean if pu else None),
+        plain(pu.deviation if pu else None),
+        plain(pu.error if pu else None),
+        interval(pu.low, pu.high) if pu else MISSING,
+        with_deviation(measured.summary("oracle_accuracy")),
+        plain(auc.mean if auc else None, 4),
+        with_deviation(ceiling),
+        _paper(measured.paper),
+        signed(pu.mean - measured.paper.value) if pu and measured.paper else MISSING,
+    ]
+
+
+def _seeds(measured: Measured) -> str:
+    done, failed, missing = len(measured.pu_selected), len(measured.failed), len(measured.missing)
+    words = [f"{failed} failed"] if failed else []
+    words += [f"{missing} not run"] if missing else []
+    return f"{done} ({', '.join(words)})" if words else str(done)
+
+
+def _paper(figure: PaperFigure | None) -> str:
+    return MISSING if figure is None else f"{figure.value:.2f} ± {figure.plus_minus:.2f}"
+
+
+def _priors(measured: Measured) -> list[Mapping[str, Any]]:
+    found = [result.get("prior") for _, result in sorted(measured.by_seed.items())]
+    return [prior for prior in found if isinstance(prior, Mapping)]
+
+
+def _tells_prior(grid: Grid) -> bool:
+    """Whether any algorithm was told another prior than the true one."""
+    return any(_told_values(prior) - {prior.get("true")} for m in grid.places.values() for prior in _priors(m))
+
+
+def _told_values(prior: Mapping[str, Any]) -> set[float]:
+    return {value for name in ("loss", "risk") if isinstance(value := prior.get(name), int | float)}
+
+
+def _told(measured: Measured) -> str:
+    """Means over seeds of what the loss and the risk were told, and of the truth."""
+    priors = _priors(measured)
+    loss, risk, true = ([p[name] for p in priors if p.get(name) is not None] for name in ("loss", "risk", "true"))
+    told = list(dict.fromkeys(f"{sum(values) / len(values):.3f}" for values in (loss, risk) if values))
+    return f"{' / '.join(told)} ({sum(true) / len(true):.3f})" if told and true else MISSING

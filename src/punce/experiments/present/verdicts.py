@@ -1,0 +1,170 @@
+"""From numbers to a verdict, by rules: what is compared, over which seeds, and what counts as showing.
+
+A comparison is a difference over the seeds that all its places share. It shows if the 95 % t-interval of the mean
+difference lies above zero (or, for "costs less than", below the limit), and the opposite shows if it lies beyond the
+other side. With one seed there is no interval, and no verdict beyond "one seed only". A level is reached if the mean is
+at or above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from punce.experiments.present.curves import drop_by_seed, jitter_by_seed, purity_by_seed
+from punce.experiments.present.grid import Grid, Measured
+from punce.experiments.present.numbers import with_interval
+from punce.experiments.present.statistics import BySeed, Summary, summarise
+
+RULES = (
+    "Every verdict is computed. A comparison is the mean, over the seeds that both sides share, of the difference "
+    "between them. It shows if the 95 % t-interval of that mean lies above zero; it does not show if zero lies within. "
+    "A level is reached if our mean is at or above the paper's. One seed has no interval and settles nothing. Square "
+    "brackets hold 95 % intervals; differences are in points.",
+    "All accuracies are PU-selected: no true label chose an epoch or a setting.",
+)
+
+
+class Answer(Enum):
+    """What one comparison says."""
+
+    YES = "yes"
+    NO = "no"
+    OPPOSITE = "opposite"
+    ONE_SEED = "one seed"
+    MISSING = "not measured"
+
+
+class Verdict(Enum):
+    """What all comparisons of a claim say together: the word for the reader."""
+
+    SHOWS = "shows"
+    IN_PART = "shows in part"
+    DOES_NOT = "does not show"
+    OPPOSITE = "the opposite shows"
+    ONE_SEED = "one seed only"
+    NOT_MEASURED = "not measured"
+
+    @property
+    def word(self) -> str:
+        """For the reader."""
+        return self.value
+
+    @property
+    def kind(self) -> str:
+        """A class of the style sheet."""
+        return {"shows": "shows", "does not show": "against", "the opposite shows": "against"}.get(self.value, "open")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One comparison of a claim: what it says, and the numbers."""
+
+    answer: Answer
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with its verdict. `source` says where the paper makes it."""
+
+    text: str
+    source: str
+    lines: tuple[Line, ...]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers of every comparison."""
+        return tuple(line.numbers for line in self.lines)
+
+    @property
+    def verdict(self) -> Verdict:
+        """One seed settles nothing, and what was not measured does not count."""
+        answers = [line.answer for line in self.lines if line.answer is not Answer.MISSING]
+        settled = [answer for answer in answers if answer is not Answer.ONE_SEED]
+        if not answers:
+            return Verdict.NOT_MEASURED
+        if not settled:
+            return Verdict.ONE_SEED
+        if Answer.YES in settled:
+            return Verdict.SHOWS if set(settled) == {Answer.YES} else Verdict.IN_PART
+        return Verdict.OPPOSITE if set(settled) == {Answer.OPPOSITE} else Verdict.DOES_NOT
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A quantity at a place of an experiment."""
+
+    experiment: str
+    row: str
+    column: str
+    quantity: str = "test_accuracy"
+
+
+_DERIVED: dict[str, Callable[[Measured], dict[int, float]]] = {
+    "drop": drop_by_seed,
+    "jitter": jitter_by_seed,
+    "purity": purity_by_seed,
+}
+
+
+class Book:
+    """All grids of a scale; looks up and compares."""
+
+    def __init__(self, grids: Mapping[str, Grid]) -> None:
+        self._grids = grids
+
+    def values(self, ref: Ref) -> BySeed:
+        """The quantity by seed; empty where nothing was measured."""
+        grid = self._grids.get(ref.experiment)
+        if grid is None:
+            return {}
+        measured = grid[ref.row, ref.column]
+        derived = _DERIVED.get(ref.quantity)
+        return derived(measured) if derived else measured.numbers(ref.quantity)
+
+    def summary(self, ref: Ref) -> Summary | None:
+        """Over all seeds of a place."""
+        values = self.values(ref)
+        return summarise([values[seed] for seed in sorted(values)]) if values else None
+
+    def contrast(self, plus: Sequence[Ref], minus: Sequence[Ref]) -> Summary | None:
+        """Σ plus − Σ minus, seed by seed; None when no seed has them all."""
+        columns = [self.values(ref) for ref in (*plus, *minus)]
+        signs = [1.0] * len(plus) + [-1.0] * len(minus)
+        shared = set(columns[0]).intersection(*columns[1:])
+        per_seed = [sum(s * c[seed] for s, c in zip(signs, columns, strict=True)) for seed in sorted(shared)]
+        return summarise(per_seed) if per_seed else None
+
+    def ahead(self, label: str, plus: Sequence[Ref], minus: Sequence[Ref]) -> Line:
+        """Whether the contrast is above zero."""
+        found = self.contrast(plus, minus)
+        if found is None:
+            return Line(Answer.MISSING, f"{label}: not measured")
+        return Line(_against(found, 0.0), f"{label}: {with_interval(found, sign=True)}")
+
+    def costs_less(self, label: str, plus: Sequence[Ref], minus: Sequence[Ref], limit: float) -> Line:
+        """Whether the contrast stays below `limit`."""
+        found = self.contrast(plus, minus)
+        if found is None:
+            return Line(Answer.MISSING, f"{label}: not measured")
+        answer = {Answer.YES: Answer.OPPOSITE, Answer.OPPOSITE: Answer.YES}
+        above = _against(found, limit)
+        return Line(answer.get(above, above), f"{label}: {with_interval(found, sign=True)}")
+
+    def reaches(self, label: str, ref: Ref, level: float) -> Line:
+        """Whether the mean is at or above a level."""
+        found = self.summary(ref)
+        if found is None:
+            return Line(Answer.MISSING, f"{label}: not measured, the paper {level:.2f}")
+        answer = Answer.YES if found.mean >= level else Answer.NO
+        return Line(answer, f"{label}: {with_interval(found)}, the paper {level:.2f}")
+
+
+def _against(found: Summary, limit: float) -> Answer:
+    if found.low is None or found.high is None:
+        return Answer.ONE_SEED
+    if found.low > limit:
+        return Answer.YES
+    return Answer.OPPOSITE if found.high < limit else Answer.NO
