@@ -85,14 +85,14 @@ class Cluster:
     for each other).
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, patience: float = 10.0) -> None:
         try:
             import distributed
         except ImportError as error:
             raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
         make: Any = distributed.Client
         try:
-            self._client: Any = make(address, timeout=10, set_as_default=False)
+            self._client: Any = make(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
         self._executor = self._client.get_executor(pure=False)

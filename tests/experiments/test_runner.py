@@ -1,0 +1,265 @@
+"""The runner: every cell once, whoever dies, and no more tries than agreed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import psutil
+import pytest
+
+from punce.experiments import attempt as attempt_module
+from punce.experiments.attempt import Report, Task
+from punce.experiments.cell import Cell
+from punce.experiments.pools import InProcess
+from punce.experiments.run_cell import Outcome
+from punce.experiments.runner import EXIT_TERMINATED, run_cells
+from punce.experiments.store import ResultStore
+from tests.experiments.tiny import Told, cells, infonce, joint, numbers, punce
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The numbers of all cells, made one after the other in this process."""
+    results = tmp_path_factory.mktemp("undisturbed")
+    summary = run_cells(cells(), ResultStore(results, "smoke"), InProcess(), Told())
+    assert not summary.failed
+    return numbers(results, cells())
+
+
+def start(results: Path, *options: str) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "tests.experiments.tiny", str(results), *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment, cwd=Path(__file__).parents[2])
+
+
+def lines(stream: IO[str] | None) -> list[tuple[str, str]]:
+    assert stream is not None
+    return [tuple(json.loads(line)) for line in stream]
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < until, f"{what}: not within {PATIENCE:.0f} s"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+# Several runners, and killed ones ----------------------------------------------------------------------------------
+
+
+def test_two_runners_on_one_folder_share_the_cells_between_them(tmp_path: Path, undisturbed: dict[str, object]) -> None:
+    with start(tmp_path) as first, start(tmp_path) as second:
+        said = [lines(first.stdout), lines(second.stdout)]
+    assert (first.returncode, second.returncode) == (0, 0)
+    ended = [[(status, name) for status, name in part if status != "started"] for part in said]
+    done = Counter(name for part in ended for status, name in part if status == "done")
+    assert done == Counter(cell.name for cell in cells())  # each by one runner
+    assert all({name for _, name in part} == set(done) for part in ended)  # and both know of all
+    assert numbers(tmp_path, cells()) == undisturbed
+    assert attempts(tmp_path) == {1}
+
+
+def attempts(results: Path) -> set[int]:
+    found = [ResultStore(results, "smoke").read(cell) for cell in cells()]
+    return {record.attempts for record in found if record is not None}
+
+
+def test_a_killed_worker_is_replaced_and_a_killed_runner_loses_nothing(
+    tmp_path: Path, undisturbed: dict[str, object]
+) -> None:
+    store, locks = ResultStore(tmp_path, "smoke"), tmp_path / "work" / "locks"
+    with start(tmp_path, "--jobs", "2") as runner:
+        wait_until(lambda: bool(holders(runner.pid, locks)), "a worker at a cell")
+        os.kill(holders(runner.pid, locks)[0], signal.SIGKILL)
+        results = set(store.folder.glob("*.json"))
+        wait_until(lambda: set(store.folder.glob("*.json")) > results, "results after a worker died")
+        workers = [child.pid for child in psutil.Process(runner.pid).children(recursive=True)]
+        runner.send_signal(signal.SIGKILL)
+    before = {path.name: path.stat().st_mtime_ns for path in store.folder.glob("*.json")}
+    assert 0 < len(before) < len(cells())
+    wait_until(lambda: all(map(is_gone, workers)), "the workers of a killed runner end")
+    summary = run_cells(cells(), store, InProcess(), told := Told())
+    assert not summary.failed
+    assert {status for name, status in told.ends if f"{name}.json" in before} == {"there"}
+    assert all((store.folder / name).stat().st_mtime_ns == when for name, when in before.items())
+    assert numbers(tmp_path, cells()) == undisturbed
+
+
+def test_sigterm_ends_the_workers_and_says_so(tmp_path: Path) -> None:
+    with start(tmp_path, "--jobs", "2") as runner:
+        wait_until(lambda: bool(holders(runner.pid, tmp_path / "work" / "locks")), "a worker at a cell")
+        workers = [child.pid for child in psutil.Process(runner.pid).children(recursive=True)]
+        runner.send_signal(signal.SIGTERM)
+        assert runner.wait(PATIENCE) == EXIT_TERMINATED
+    wait_until(lambda: all(map(is_gone, workers)), "the workers end")
+
+
+def holders(runner: int, locks: Path) -> list[int]:
+    """Workers that have a cell's lock open."""
+    found = []
+    for child in psutil.Process(runner).children(recursive=True):
+        try:
+            if any(Path(file.path).parent == locks for file in child.open_files()):
+                found.append(child.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+# Failures ----------------------------------------------------------------------------------------------------------
+
+
+def failing(times: int, error: Exception) -> Callable[..., Outcome]:
+    """A run_cell that raises so many times and then succeeds."""
+    left = [times]
+
+    def run(cell: Cell, *_: object) -> Outcome:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise error
+        return Outcome({"test_accuracy": 90.0})
+
+    return run
+
+
+def test_a_failure_is_recorded_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", failing(1, MemoryError("7 GB")))
+    store = ResultStore(tmp_path, "smoke")
+    summary = run_cells([joint()], store, InProcess(), Told(), most_attempts=2)
+    record = store.read(joint())
+    assert (summary.done, summary.failed) == ([joint()], [])
+    assert record is not None
+    assert (record.status, record.attempts, record.error) == ("done", 2, None)
+
+
+def test_tries_are_bounded_and_the_error_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", failing(99, MemoryError("7 GB")))
+    store, told = ResultStore(tmp_path, "smoke"), Told()
+    summary = run_cells([joint(), joint("upu")], store, InProcess(), told, most_attempts=3)
+    assert [error for _, error in summary.failed] == ["MemoryError: 7 GB"] * 2
+    record = store.read(joint())
+    assert record is not None
+    assert (record.status, record.attempts, record.error) == ("failed", 3, "MemoryError: 7 GB")
+    assert told.ends == [(joint().name, "failed"), (joint("upu").name, "failed")]
+
+
+def test_wrong_input_is_not_tried_again_but_does_not_stop_the_others(tmp_path: Path) -> None:
+    wrong = replace(joint(), data=replace(joint().data, n_labelled=10_000))
+    store = ResultStore(tmp_path, "smoke")
+    summary = run_cells([wrong, joint()], store, InProcess(), Told(), most_attempts=5)
+    record = store.read(wrong)
+    assert record is not None
+    assert record.attempts == 1
+    assert "cannot label 10000 rows" in str(record.error)
+    assert summary.done == [joint()]
+
+
+def test_a_repeated_run_tries_failed_cells_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ResultStore(tmp_path, "smoke")
+    with monkeypatch.context() as patched:
+        patched.setattr("punce.experiments.run_cell.run_cell", failing(99, OSError("disk full")))
+        run_cells([joint()], store, InProcess(), Told(), most_attempts=1)
+    summary = run_cells([joint()], store, InProcess(), Told())
+    assert summary.done == [joint()]
+
+
+def test_a_late_failure_never_replaces_a_result(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path, "smoke")
+    run_cells([joint()], store, InProcess(), Told())
+    before = store.read(joint())
+    attempt_module.record_failure(store, joint(), "its worker died")
+    assert store.read(joint()) == before
+
+
+# A pool that does what a test wants --------------------------------------------------------------------------------
+
+
+class Script:
+    """Two slots; answers each submission with the next line of a cell's script, at once or on demand."""
+
+    lost: tuple[type[BaseException], ...] = (ConnectionError,)
+    runner: int | None = None
+    slots = 2
+
+    def __init__(self, script: dict[Cell, list[Report | Exception]]) -> None:
+        self.script, self.at_once, self.log = script, 0, []  # type: ignore[var-annotated]
+        self.pending: list[Future[Report]] = []
+
+    def submit(self, task: Task) -> Future[Report]:
+        self.log.append(task.cell)
+        future: Future[Report] = Future()
+        answer = self.script[task.cell].pop(0)
+        future.set_exception(answer) if isinstance(answer, Exception) else future.set_result(answer)
+        return future
+
+    def close(self, *, now: bool) -> None:
+        pass
+
+
+@pytest.fixture
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punce.experiments.runner._ASK_AGAIN", 0.01)
+
+
+@pytest.mark.usefixtures("_no_waiting")
+def test_a_busy_cell_is_asked_for_again_until_it_is_there(tmp_path: Path) -> None:
+    busy, there = Report("busy"), Report("there")
+    pool = Script({joint(): [busy, busy, there], joint("upu"): [Report("done")]})
+    summary = run_cells([joint(), joint("upu")], ResultStore(tmp_path, "smoke"), pool, Told())
+    assert set(summary.done) == {joint(), joint("upu")}
+
+
+def test_a_cell_that_kills_its_worker_is_given_up_and_the_one_beside_it_is_not(tmp_path: Path) -> None:
+    died, store = ConnectionError("worker gone"), ResultStore(tmp_path, "smoke")
+    pool = Script({joint(): [died, died, died], joint("upu"): [died, Report("done")]})
+    summary = run_cells([joint(), joint("upu")], store, pool, Told(), most_attempts=2)
+    assert summary.done == [joint("upu")]
+    ((cell, error),) = summary.failed
+    assert cell == joint()
+    assert "died 3 times" in error
+    record = store.read(joint())
+    assert record is not None
+    assert record.status == "failed"
+
+
+def test_no_worker_is_made_to_wait_for_an_encoder_that_another_is_making(tmp_path: Path) -> None:
+    class Slow(Script):
+        def submit(self, task: Task) -> Future[Report]:
+            self.log.append(task.cell)
+            self.pending.append(Future())
+            if len(self.log) == 2:  # both slots are full: answer them, and everything after at once
+                for future in self.pending:
+                    future.set_result(Report("done"))
+            elif len(self.log) > 2:
+                self.pending[-1].set_result(Report("done"))
+            return self.pending[-1]
+
+    pool = Slow({})
+    order = [infonce("1k"), infonce("3k"), punce()]
+    run_cells(order, ResultStore(tmp_path, "smoke"), pool, Told())
+    assert pool.log == [infonce("1k"), punce(), infonce("3k")]
+
+
+def test_cells_asked_for_twice_are_done_once(tmp_path: Path) -> None:
+    pool = Script({joint(): [Report("done")]})
+    assert run_cells([joint(), joint()], ResultStore(tmp_path, "smoke"), pool, Told()).done == [joint()]
