@@ -1,0 +1,248 @@
+"""The page, the document and the files: complete, self-contained, harmless; the same results give the same bytes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from punce.errors import InputError
+from punce.experiments import EXPERIMENTS
+from punce.experiments.present import build_docs, write_all, write_docs
+from punce.experiments.present.figures import for_page, pictures
+from punce.experiments.present.figures.style import PALETTE
+from punce.experiments.present.grid import Results
+from punce.experiments.scales import find_scale
+from punce.experiments.store import ResultStore
+
+from ..report.samples import HOSTILE
+from .synthetic import fill, write
+
+ROOT = Path(__file__).parents[2]
+LAPTOP = find_scale("laptop")
+VOID = {"meta", "link", "img", "br"}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Invented results of everything, presented."""
+    results = tmp_path_factory.mktemp("results")
+    fill(results)
+    write_all(results, "laptop")
+    return results
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Invented results of a table and a figure."""
+    results = tmp_path_factory.mktemp("few")
+    fill(results, ["table1", "tsne"])
+    return results
+
+
+class Seen(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.style = ""
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "style":
+            self.style += data
+
+
+# Files -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_experiment_is_written_in_three_languages(filled: Path) -> None:
+    report = filled / "laptop" / "report"
+    assert {path.suffix for path in report.iterdir()} == {".md", ".tex", ".html", ".svg"}
+    for name in EXPERIMENTS:
+        for suffix in (".md", ".tex", ".html"):
+            text = (report / f"{name}{suffix}").read_text()
+            assert "PU-selected" in text
+            assert "oracle" in text
+    drawn = {path.stem for path in report.glob("*.svg")}
+    assert {name for name, experiment in EXPERIMENTS.items() if experiment.kind != "table"} <= drawn
+
+
+def test_only_what_was_named_is_written_but_the_page_has_all(filled: Path, tmp_path: Path) -> None:
+    (page,) = write_all(filled, "laptop", ["table3"], tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "index.html",
+        "table3.md",
+        "table3.tex",
+        "table3.html",
+        "table3.svg",
+    }
+    assert 'id="table1"' in page.read_text()
+
+
+def test_unknown_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="table9"):
+        write_all(tmp_path, "laptop", ["table9"])
+    with pytest.raises(InputError, match="no scale"):
+        write_all(tmp_path, "huge")
+
+
+def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
+    (page,) = write_all(tmp_path, "smoke")
+    assert "37 were not measured" in page.read_text()
+    assert "Not measured at this scale yet" in build_docs(tmp_path, "smoke")[0]
+
+
+# The page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_self_contained_and_its_policy_fits(filled: Path) -> None:
+    seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
+    tags = [tag for tag, _ in seen.elements]
+    assert "script" not in tags
+    assert tags.count("style") == 1
+    policy = next(a["content"] for _, a in seen.elements if a.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(seen.style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in str(policy)
+    assert "script-src 'none'" in str(policy)
+    for tag, attributes in seen.elements:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert (attributes.get("href") or "#").startswith(("#", "data:,"))
+        assert tag != "img" or (str(attributes["src"]).startswith("data:image/svg+xml;base64,") and attributes["alt"])
+
+
+def test_every_link_leads_to_a_section(filled: Path) -> None:
+    seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
+    ids = {attributes["id"] for _, attributes in seen.elements if "id" in attributes}
+    links = {str(a["href"])[1:] for tag, a in seen.elements if tag == "a"}
+    assert links <= ids
+    assert set(EXPERIMENTS) <= ids
+
+
+@pytest.mark.parametrize("text", HOSTILE[:-1])
+def test_a_hostile_error_stays_text_everywhere(tmp_path: Path, text: str) -> None:
+    store = ResultStore(tmp_path, "laptop")
+    write(store, EXPERIMENTS["table1"].cells(LAPTOP)["mnist/mlp/1k", "punce"][0], None, text)
+    (page,) = write_all(tmp_path, "laptop", ["table1"])
+    seen = Seen(page.read_text())
+    assert "script" not in [tag for tag, _ in seen.elements]
+    assert not [a for _, a in seen.elements if any(name.startswith("on") for name in a)]
+    document, _ = build_docs(tmp_path, "laptop")
+    assert not re.search(r"<(?!/?(details|summary|br)\b)", document)
+    assert "seed 0 failed" in document
+
+
+def test_commentary_by_hand_is_merged(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    fill(results, ["table5"])
+    (results / "laptop" / "reading.md").write_text("The **views** matter.\n\n<b>Second</b> thought.\n")
+    document, _ = build_docs(results, "laptop")
+    assert "## Commentary\n\nThe **views** matter.\n\n<b>Second</b> thought." in document
+    (page,) = write_all(results, "laptop", ["table5"])
+    assert "&lt;b&gt;Second&lt;/b&gt; thought." in page.read_text()
+    (results / "laptop" / "reading.md").write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"reading\.md is not UTF-8"):
+        build_docs(results, "laptop")
+
+
+# Figures ---------------------------------------------------------------------------------------------------------
+
+
+def drawn(results: Path, *names: str) -> dict[str, str]:
+    made = Results(results, LAPTOP)
+    return {p.name: p.svg for name in names or EXPERIMENTS for p in pictures(made.grid(EXPERIMENTS[name]))}
+
+
+def on_disk(filled: Path) -> dict[str, str]:
+    return {path.stem: path.read_text() for path in (filled / "laptop" / "report").glob("*.svg")}
+
+
+def test_figures_are_the_same_bytes_every_time(filled: Path) -> None:
+    first = on_disk(filled)
+    assert first == drawn(filled)
+    for svg in first.values():
+        assert not re.search(r"<dc:date|matplotlib\.org|\d{4}-\d\d-\d\d", svg, flags=re.IGNORECASE)
+
+
+def test_figures_are_well_formed_and_say_what_is_what(filled: Path) -> None:
+    for name, svg in on_disk(filled).items():
+        ElementTree.fromstring(svg)
+        ElementTree.fromstring(for_page(svg))
+        if name == "figure1":
+            assert all(f">{method}<" in svg for method in ("puNCE", "nnPU", "Self-PU", "10k"))
+
+
+def test_a_users_matplotlib_style_does_not_leak_in(filled: Path) -> None:
+    import matplotlib as mpl
+
+    before = on_disk(filled)["tsne"]
+    with mpl.rc_context({"lines.linewidth": 9.0, "font.size": 30.0, "svg.fonttype": "path"}):
+        assert drawn(filled, "tsne")["tsne"] == before
+        assert mpl.rcParams["lines.linewidth"] == 9.0
+
+
+def test_on_the_page_ink_follows_dark_mode_and_data_colours_stay(filled: Path) -> None:
+    svg = on_disk(filled)["figure1"]
+    themed = for_page(svg)
+    assert "prefers-color-scheme:dark" in themed
+    assert "fill: var(--ground)" in themed
+    assert themed.count(PALETTE[0]) == svg.count(PALETTE[0]) > 0
+
+
+def test_one_seed_draws_no_band(tmp_path: Path) -> None:
+    one, three = (tmp_path / name for name in ("one", "three"))
+    fill(one, ["biased_labels"], seeds=[0])
+    fill(three, ["biased_labels"], seeds=[0, 1, 2])
+    one_svg, three_svg = (drawn(results, "biased_labels")["biased_labels"] for results in (one, three))
+    assert "FillBetweenPolyCollection" not in one_svg
+    assert "FillBetweenPolyCollection" in three_svg
+
+
+# The document ----------------------------------------------------------------------------------------------------
+
+
+def test_the_document_does_not_depend_on_the_order_of_files(few: Path, tmp_path: Path) -> None:
+    results = tmp_path / "copy"
+    (results / "laptop").mkdir(parents=True)
+    for path in sorted((few / "laptop").glob("*.json"), reverse=True):
+        shutil.copy(path, results / "laptop")
+    assert build_docs(results, "laptop") == build_docs(few, "laptop")
+
+
+def test_the_document_and_its_figures_are_written_and_stale_ones_removed(few: Path, tmp_path: Path) -> None:
+    path = tmp_path / "docs" / "results.md"
+    stale = path.parent / "images" / "results" / "old.svg"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("<svg/>")
+    assert write_docs(few, "laptop", path) == [path]
+    assert not stale.exists()
+    links = re.findall(r"\]\((images/[^)]+)\)", path.read_text())
+    assert links
+    assert sorted(links) == sorted(p.relative_to(path.parent).as_posix() for p in stale.parent.iterdir())
+
+
+def test_the_committed_document_is_what_the_committed_results_give() -> None:
+    document, results = ROOT / "docs" / "results.md", ROOT / "results"
+    if not document.exists() or not list((results / "laptop").glob("*.json")):
+        pytest.skip("no results are committed yet")
+    text, figures = build_docs(results, "laptop")
+    assert document.read_text(encoding="utf-8") == text
+    committed = {path.relative_to(document.parent) for path in (document.parent / "images" / "results").glob("*.svg")}
+    assert committed == set(figures)
+    for name, svg in figures.items():
+        assert (document.parent / name).read_text(encoding="utf-8") == svg, name

@@ -1,0 +1,164 @@
+"""Claims are judged by rules: shows, does not, the opposite, one seed, not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from punce.experiments import EXPERIMENTS
+from punce.experiments.cell import Cell
+from punce.experiments.present.claims import further_questions, paper_claims
+from punce.experiments.present.grid import Results
+from punce.experiments.present.reading import opening, tally
+from punce.experiments.present.verdicts import Answer, Finding, Line, Verdict
+from punce.experiments.scales import find_scale
+
+from .synthetic import fill, level
+
+LAPTOP = find_scale("laptop")
+SCL_CLAIM = "PU MNIST (odd/even), MLP: puNCE is ahead of SCL"
+
+
+def judged(tmp_path: Path, names: list[str], **arguments: object) -> dict[str, Finding]:
+    fill(tmp_path, names, **arguments)  # type: ignore[arg-type]
+    results = Results(tmp_path, LAPTOP)
+    grids = {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
+    found = [*paper_claims(grids), *further_questions(grids)]
+    assert len({finding.text for finding in found}) == len(found)
+    return {finding.text: finding for finding in found}
+
+
+def by_loss(**levels: float) -> Callable[[Cell], float]:
+    """Seeds share their ups and downs, so that differences are clear although intervals overlap."""
+
+    def value(cell: Cell) -> float:
+        loss = cell.pretraining.loss if cell.pretraining else "none"
+        own = {0: 0.0, 1: 0.05, 2: -0.04}[cell.seed % 3]
+        return levels.get(loss, 90.0) + 2.0 * cell.seed + (own if loss == "punce" else 0.0)
+
+    return value
+
+
+@pytest.mark.parametrize(
+    ("scl", "expected"),
+    [(94.0, Verdict.SHOWS), (95.0, Verdict.DOES_NOT), (96.0, Verdict.OPPOSITE)],
+)
+def test_a_lead_shows_when_its_interval_leaves_zero_out(tmp_path: Path, scl: float, expected: Verdict) -> None:
+    found = judged(tmp_path, ["table1"], value=by_loss(punce=95.0, scl=scl))
+    assert found[SCL_CLAIM].verdict is expected
+
+
+def test_the_numbers_of_a_claim(tmp_path: Path) -> None:
+    found = judged(tmp_path, ["table1"], value=by_loss(punce=95.0, scl=94.0))
+    assert found[SCL_CLAIM].numbers[0] == "1k: +1.00 [+0.89 to +1.12], 3 seeds"
+    assert found["PU CIFAR (vehicle/animal), ResNet18: puNCE is ahead of SCL"].numbers == (
+        "1k: +1.00, 1 seed",
+        "3k: not measured",
+        "10k: not measured",
+    )
+
+
+def test_one_seed_settles_nothing(tmp_path: Path) -> None:
+    found = judged(tmp_path, ["table1"], seeds=[0], value=by_loss(punce=99.0, scl=50.0))
+    assert found[SCL_CLAIM].verdict is Verdict.ONE_SEED
+
+
+def test_what_was_not_run_is_not_measured(tmp_path: Path) -> None:
+    found = judged(tmp_path, ["table4"])
+    assert found[SCL_CLAIM].verdict is Verdict.NOT_MEASURED
+    assert all(finding.verdict in (Verdict.NOT_MEASURED, Verdict.ONE_SEED) for finding in found.values())
+
+
+def test_the_papers_level_is_reached_by_the_mean(tmp_path: Path) -> None:
+    def value(cell: Cell) -> float:
+        return {1000: 94.70, 3000: 96.00, 10_000: 98.27}.get(cell.data.n_labelled, 90.0)
+
+    found = judged(tmp_path, ["table2"], value=value)
+    finding = found["PU MNIST (odd/even), MLP: puNCE reaches the paper's level"]
+    assert [line.answer for line in finding.lines] == [Answer.YES, Answer.NO, Answer.YES]
+    assert finding.verdict is Verdict.IN_PART
+    assert finding.numbers[1] == "3k: 96.00 [96.00 to 96.00], 3 seeds, the paper 96.01"
+
+
+def test_the_best_other_method_is_the_one_compared(tmp_path: Path) -> None:
+    def value(cell: Cell) -> float:
+        return {"vpu": 93.0, "selfpu": 91.0}.get(cell.transfer.kind, level(cell)) + 0.1 * cell.seed
+
+    found = judged(tmp_path, ["table2"], value=value)
+    finding = found["PU MNIST (odd/even), MLP: puNCE with a probe is ahead of the best other PU method"]
+    assert [number.split(":")[0] for number in finding.numbers] == [
+        f"{n_p}, against vPU" for n_p in ("1k", "3k", "10k")
+    ]
+
+
+def test_a_gap_that_grows_with_fewer_labels(tmp_path: Path) -> None:
+    def value(cell: Cell) -> float:
+        gap = {1000: 4.0, 3000: 2.0, 10_000: 0.5}[cell.data.n_labelled]
+        noise = 0.01 * (cell.seed % 2) * (cell.data.n_labelled > 1000)
+        return 97.0 - (gap if cell.transfer.kind == "finetune" else 0.0) + noise
+
+    found = judged(tmp_path, ["table3"], value=value)
+    start = "PU MNIST (odd/even), MLP: "
+    assert (
+        found[start + "the gap between them is larger with fewer labels"]
+        .numbers[0]
+        .startswith("gap at 1k − gap at 10k: +3.5")
+    )
+
+
+def test_stability_and_separation_are_read_from_curves_and_pictures(tmp_path: Path) -> None:
+    found = judged(tmp_path, ["ablation_stability", "tsne"])
+    drop = next(finding for text, finding in found.items() if "loses less" in text and "MNIST" in text)
+    assert drop.numbers[0].startswith("uPU, random − puNCE: +1.80")
+    picture = next(finding for text, finding in found.items() if "t-SNE" in text and "MNIST" in text)
+    assert picture.verdict is Verdict.ONE_SEED
+
+
+def test_a_cost_below_the_limit_shows(tmp_path: Path) -> None:
+    def value(cell: Cell) -> float:
+        wrong = cell.transfer.prior != "true"
+        noise = 0.02 * cell.seed if wrong else 0.0
+        return 95.0 - noise - (0.3 if wrong and cell.pretraining else 3.0 if wrong else 0.0)
+
+    found = judged(tmp_path, ["sensitivity_prior"], value=value)
+    costs = "MNIST, 1k: a wrong prior costs {} less than one point"
+    assert found[costs.format("puNCE (in loss and probe)")].verdict is Verdict.SHOWS
+    assert found[costs.format("nnPU from scratch")].verdict is Verdict.OPPOSITE
+
+
+def line(answer: Answer) -> Line:
+    return Line(answer, "")
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([], Verdict.NOT_MEASURED),
+        ([Answer.MISSING, Answer.MISSING], Verdict.NOT_MEASURED),
+        ([Answer.YES, Answer.MISSING, Answer.ONE_SEED], Verdict.SHOWS),
+        ([Answer.YES, Answer.NO], Verdict.IN_PART),
+        ([Answer.YES, Answer.OPPOSITE], Verdict.IN_PART),
+        ([Answer.NO, Answer.OPPOSITE], Verdict.DOES_NOT),
+        ([Answer.OPPOSITE, Answer.ONE_SEED], Verdict.OPPOSITE),
+        ([Answer.ONE_SEED, Answer.MISSING], Verdict.ONE_SEED),
+    ],
+)
+def test_many_comparisons_make_one_verdict(answers: list[Answer], expected: Verdict) -> None:
+    assert Finding("", "", tuple(map(line, answers))).verdict is expected
+
+
+def test_the_tally_counts_every_claim() -> None:
+    findings = [Finding("", "", (line(answer),)) for answer in (Answer.YES, Answer.YES, Answer.NO, Answer.MISSING)]
+    assert tally(findings) == "Of 4 claims, 2 show, 1 does not show, 1 was not measured."
+
+
+def test_the_opening_says_at_which_size_this_was_run(tmp_path: Path) -> None:
+    fill(tmp_path, ["table1"])
+    results = Results(tmp_path, LAPTOP)
+    said = " ".join(opening(LAPTOP, {"table1": results.grid(EXPERIMENTS["table1"])}))
+    pretraining = LAPTOP.benches["mnist"].pretraining
+    assert "sized for a CPU" in said
+    assert f"{pretraining.epochs} epochs, batch {pretraining.batch_size}" in said
+    assert "sized for a CPU" not in " ".join(opening(find_scale("paper"), {}))
