@@ -28,7 +28,7 @@ from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run
+from punce.run import Run, fingerprint
 from punce.scenario import check_prior
 from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
 from punce.sync_norm import synchronise_batch_norm
@@ -147,7 +147,11 @@ def _train(
     run = Run(
         stage,
         total,
-        {**asdict(config), "risk": repr(risk), "prior": prior, "view": repr(view), "n_rows": len(X)},
+        {
+            **asdict(config),
+            **{"risk": repr(risk), "prior": prior, "view": repr(view), "n_rows": len(X)},
+            "rows": fingerprint(X, labels) if folder is not None else None,
+        },
         {"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
         folder=folder,
         steps_per_epoch=batches.per_epoch,
@@ -160,10 +164,12 @@ def _train(
         rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
         epoch = step // batches.per_epoch
         x = _augmented(view, X, rows, config.seed, epoch) if config.augment else view.clean(X[rows])
-        value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
+        with run.naming_rows(rows, x):
+            value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
         run.require_finite(value, rows)
         optimizer.zero_grad()
         value.backward()
+        run.require_finite_gradients(rows, x)
         set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
         optimizer.step()
         run.log(risk=value)

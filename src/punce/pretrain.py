@@ -8,7 +8,6 @@ The labels are those the probe will use: one labelled set serves both.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -26,7 +25,7 @@ from punce.labels import Labels, check_vocabulary
 from punce.losses import ContrastiveLoss
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.risks import NNPU
-from punce.run import Run
+from punce.run import Run, fingerprint
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import View
 
@@ -86,7 +85,7 @@ def pretrain(
     described = {
         **asdict(config),
         **{"loss": repr(loss), "view": repr(view), "encoder": _architecture(encoder), "n_rows": len(X)},
-        "rows": _fingerprint(X, labels) if folder is not None else None,
+        "rows": fingerprint(X, labels) if folder is not None else None,
     }
     model = synchronise_batch_norm(_TwoViews(encoder)).train()
     ranked: nn.Module = DistributedDataParallel(model) if collectives.world_size() > 1 else model
@@ -118,6 +117,7 @@ def pretrain(
         run.require_finite(objective, rows, two.transpose(0, 1))
         optimizer.zero_grad()
         objective.backward()
+        run.require_finite_gradients(rows, two.transpose(0, 1))
         set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
         optimizer.step()
         run.log(loss=contrastive, monitor_risk=monitor.value(scores, watched))
@@ -140,14 +140,6 @@ class _TwoViews(nn.Module):
 
 def _architecture(encoder: Encoder) -> str:
     return f"{type(encoder).__name__}, {sum(p.numel() for p in encoder.parameters()):,} parameters"
-
-
-def _fingerprint(X: Tensor, labels: Labels) -> str:
-    """Of the data themselves: a run must not go on with other rows or another labelled set of the same size."""
-    digest = hashlib.sha256(labels.tobytes())
-    for part in torch.split(X, 4096):
-        digest.update(part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()[:16]
 
 
 def _check(X: Tensor, labels: Labels) -> None:

@@ -5,8 +5,11 @@ The epoch is chosen on a held-out share of P and U by the PU estimate of the zer
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from torch import Tensor, nn
 
 from punce.batches import StratifiedBatches
 from punce.encoders import Encoder
+from punce.errors import InputError
 from punce.holdout import can_choose, holdout_split
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
@@ -94,8 +98,8 @@ def probe(
     run = Run(
         "probe",
         total,
-        {**asdict(config), "risk": repr(risk), "prior": prior, "n_rows": len(features)},
-        {"head": head, "optimizer": optimizer, "best": best},
+        {**asdict(config), "risk": repr(risk), "prior": prior, "features": list(features.shape)},
+        {"head": head, "optimizer": optimizer, "best": best, "rows": _SameRows(x, labels)},
         folder=folder,
         steps_per_epoch=batches.per_epoch,
         rows_per_step=config.batch_size,
@@ -103,10 +107,13 @@ def probe(
     )
     for step in run.steps():
         rows = train[batches.rows(step)].to(features.device)
-        value = risk(head(x[rows]).squeeze(1), label_of[rows])
+        batch = x[rows]
+        with run.naming_rows(rows, batch):
+            value = risk(head(batch).squeeze(1), label_of[rows])
         run.require_finite(value, rows)
         optimizer.zero_grad()
         value.backward()
+        run.require_finite_gradients(rows, batch)
         set_rate(optimizer, warmup_cosine(step, total))
         optimizer.step()
         run.log(risk=value)
@@ -140,6 +147,51 @@ def _zero_linear(features: Tensor) -> nn.Linear:
 @torch.no_grad()
 def _held_out_error(head: nn.Linear, x: Tensor, labels: Tensor, prior: float) -> float:
     return zero_one_risk(head(x).squeeze(1), labels, prior)
+
+
+class _SameRows:
+    """In a checkpoint, what tells rows and labels from others; given back other ones, it refuses them.
+
+    Labels by their sha256. Features by a sketch: another number of threads, or another machine, gives the encoder's
+    outputs other last bits, and such a run may go on. Each number of the sketch is Σ ±x over all entries, with
+    signs of its own, divided by the root of their number: rounding moves it by less than the tolerance, one
+    other row among a million moves it by about the tolerance, and there are many of them.
+
+    Shape: x (n, D) standardised features; labels (n,).
+    """
+
+    _SIZE, _TOLERANCE = 32, 1e-3
+
+    def __init__(self, x: Tensor, labels: Labels) -> None:
+        self._x, self._labels = x, hashlib.sha256(labels.tobytes()).hexdigest()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"labels": self._labels, "sketch": self._sketch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for what, is_same in (
+            ("labels", state["labels"] == self._labels),
+            ("features", bool(((state["sketch"] - self._sketch).abs() < self._TOLERANCE).all())),
+        ):
+            if not is_same:
+                raise InputError(
+                    f"the folder holds an unfinished probe of rows with other {what}; give the same rows to go on with "
+                    "it, or another folder"
+                )
+
+    @cached_property
+    def _sketch(self) -> Tensor:
+        signs = torch.Generator().manual_seed(0)
+        columns = _random_signs(self._x.shape[1], self._SIZE, signs)
+        parts = [
+            (part.detach().cpu().double() @ columns * _random_signs(len(part), self._SIZE, signs)).sum(0)
+            for part in torch.split(self._x, 4096)
+        ]
+        return torch.stack(parts).sum(0) / math.sqrt(self._x.numel())
+
+
+def _random_signs(n: int, m: int, generator: torch.Generator) -> Tensor:
+    return torch.randint(0, 2, (n, m), generator=generator).double() * 2 - 1
 
 
 class _Best:

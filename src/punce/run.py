@@ -7,7 +7,9 @@ model, the optimiser and the step:
     for step in run.steps():
         loss = ...
         run.require_finite(loss, rows)
-        ...
+        loss.backward()
+        run.require_finite_gradients(rows)
+        optimizer.step()
         run.log(loss=loss)
 
 Killed at any moment and called again with the same arguments, it goes on from the last checkpoint and ends in the same
@@ -16,6 +18,7 @@ bits (same machine, threads and ranks). SIGTERM saves and exits with 143.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import threading
@@ -34,13 +37,14 @@ from punce import collectives
 from punce.checkpoint import CheckpointStore, flatten_state, unflatten_state
 from punce.errors import InputError, PunceError
 from punce.files import write_text
+from punce.labels import Labels
 from punce.progress import StageProgress
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 class TrainingError(PunceError):
-    """Training cannot go on: a non-finite loss, a checkpoint of another run."""
+    """Training cannot go on: a non-finite loss or gradient, a checkpoint of another run."""
 
 
 class RunWarning(UserWarning):
@@ -96,7 +100,11 @@ class Run:
         self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
         self._save_every, self._progress, self._writer = save_every, progress, writer
         self._sums: dict[str, float] = {}
-        self._buffers = [b for module in state.values() if isinstance(module, nn.Module) for b in module.buffers()]
+        modules = [module for module in state.values() if isinstance(module, nn.Module)]
+        self._buffers = [buffer for module in modules for buffer in module.buffers()]
+        self._parameters = [
+            named for module in modules for named in module.named_parameters() if named[1].requires_grad
+        ]
         self._buffers_before: list[Tensor] = [buffer.clone() for buffer in self._buffers]
         self._terminated = False
         self._is_first_rank = collectives.rank() == 0
@@ -154,6 +162,20 @@ class Run:
         """
         if not bool(loss.detach().isfinite()):
             raise self._unusable(f"the loss is {float(loss.detach())}", rows, inputs)
+
+    def require_finite_gradients(self, rows: Tensor, inputs: Tensor | None = None) -> None:
+        """Stop before the optimiser step if the gradient of a finite loss is not finite, naming step, weight and rows.
+
+        Call it after ``backward``. With several ranks the gradients are those that all ranks hold, so all stop here,
+        each naming its own rows of the batch. Shapes as in :meth:`require_finite`.
+        """
+        with_gradient = [(name, weight.grad) for name, weight in self._parameters if weight.grad is not None]
+        if _surely_finite([gradient for _, gradient in with_gradient]):
+            return
+        if bad := [name for name, gradient in with_gradient if not bool(gradient.isfinite().all())]:
+            others = f" (and of {len(bad) - 1} more)" if len(bad) > 1 else ""
+            what = f"the loss is finite, but the gradient of {bad[0]}{others} is not"
+            raise self._unusable(what, rows, inputs)
 
     @contextmanager
     def naming_rows(self, rows: Tensor, inputs: Tensor | None = None) -> Iterator[None]:
@@ -285,6 +307,22 @@ class _OnSigterm:
 def _copy(tensors: list[Tensor], *, to: list[Tensor]) -> None:
     if tensors:
         torch._foreach_copy_(to, tensors)  # one launch for all on a GPU
+
+
+@torch.no_grad()
+def _surely_finite(gradients: list[Tensor]) -> bool:
+    """One look at all gradients together: their norm is finite. False also where only the norm overflows."""
+    if not gradients:
+        return True
+    return bool(torch.stack(torch._foreach_norm(gradients)).sum().isfinite())
+
+
+def fingerprint(X: Tensor, labels: Labels) -> str:
+    """Of the data themselves: a run must not go on with other rows or another labelled set of the same size."""
+    digest = hashlib.sha256(labels.tobytes())
+    for part in torch.split(X, 4096):
+        digest.update(part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def _generator_states() -> dict[str, Tensor]:

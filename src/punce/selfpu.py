@@ -30,7 +30,7 @@ from punce.probe import LinearHead
 from punce.risks import NNPU
 from punce.risks.base import group_means
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run
+from punce.run import Run, fingerprint
 from punce.scenario import check_prior
 from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
 from punce.sync_norm import synchronise_batch_norm
@@ -119,7 +119,11 @@ def selfpu(
     run = Run(
         "selfpu",
         total,
-        {**asdict(config), "prior": prior, "view": repr(view), "n_rows": len(X)},
+        {
+            **asdict(config),
+            **{"prior": prior, "view": repr(view), "n_rows": len(X)},
+            "rows": fingerprint(X, labels) if folder is not None else None,
+        },
         {"pair": pair, "teachers": teachers, "optimizer": optimizer, "best": best, "a": trusted[0], "b": trusted[1]},
         folder=folder,
         steps_per_epoch=batches.per_epoch,
@@ -136,15 +140,17 @@ def selfpu(
         rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
         x = view.clean(X[rows])
         scores, targets = ranked(x), teachers(x)
-        parts = [
-            _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
-            for k in range(2)
-        ]
+        with run.naming_rows(rows, x):
+            parts = [
+                _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
+                for k in range(2)
+            ]
         losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
         loss = losses[0] + losses[1]
         run.require_finite(loss, rows)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        run.require_finite_gradients(rows, x)
         set_rate(optimizer, warmup_cosine(step, total))
         optimizer.step()
         teachers.follow(pair, ema_decay(step, config.ema_decay))

@@ -26,7 +26,7 @@ from punce.optim import build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
-from punce.run import Run
+from punce.run import Run, fingerprint
 from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import View
@@ -119,7 +119,11 @@ def train_vpu(
     run = Run(
         "vpu",
         total,
-        {**asdict(config), "view": repr(view), "n_rows": len(X)},
+        {
+            **asdict(config),
+            **{"view": repr(view), "n_rows": len(X)},
+            "rows": fingerprint(X, labels) if folder is not None else None,
+        },
         {"model": model, "optimizer": optimizer, "best": best},
         folder=folder,
         steps_per_epoch=batches.per_epoch,
@@ -135,11 +139,13 @@ def train_vpu(
         x = view.clean(X[rows])
         mixed = mix_up(x[is_u], view.clean(X[partners[is_u]]), mix[is_u])
         scores, mixed_scores = ranked(x, mixed)
-        variational = risk(scores, label_of[rows])
-        consistency = risk.consistency(mixed_scores, scores[is_u], mix[is_u])
+        with run.naming_rows(rows, x):
+            variational = risk(scores, label_of[rows])
+            consistency = risk.consistency(mixed_scores, scores[is_u], mix[is_u])
         run.require_finite(variational + consistency, rows)
         optimizer.zero_grad()
         (variational + consistency).backward()
+        run.require_finite_gradients(rows, x)
         set_rate(optimizer, warmup_cosine(step, total))
         optimizer.step()
         run.log(variational=variational, consistency=consistency)
