@@ -10,7 +10,11 @@ Every function must be called by every rank in the same order, forward and backw
 from __future__ import annotations
 
 import atexit
+import gc
 import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -24,11 +28,35 @@ from punce.errors import InputError
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
+@contextmanager
+def joined(timeout: float = 600.0) -> Iterator[None]:
+    """Inside, this process is part of the group that torchrun describes; outside, of none, and its threads are gone.
+
+    Ranks that end well wait for each other before they leave. A rank that fails leaves at once, so that its peers
+    notice. Started without torchrun, or in a group that the caller made, this does nothing.
+    """
+    is_mine = not dist.is_initialized()
+    init_from_environment(timeout)
+    is_mine = is_mine and dist.is_initialized()
+    try:
+        yield
+        if is_mine:
+            _wait_for_others()
+    except BaseException as error:
+        if is_mine:
+            _release_frames(error)
+        raise
+    finally:
+        if is_mine:
+            leave()
+
+
 def init_from_environment(timeout: float = 600.0) -> None:
     """Join the process group that torchrun describes in the environment; started without torchrun, do nothing.
 
     nccl where there are GPUs (one per local rank), gloo otherwise. A rank that waits longer than `timeout` seconds for
-    the others gives up, so that a hung peer ends the run instead of holding it for ever. The group is left at exit.
+    the others gives up, so that a hung peer ends the run instead of holding it for ever. The group is left at exit;
+    better, use :func:`joined`, which leaves it while no model of the script is alive any more.
     For restarts after a killed worker, run torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1 or dist.is_initialized():
@@ -38,16 +66,49 @@ def init_from_environment(timeout: float = 600.0) -> None:
             f"WORLD_SIZE is {os.environ['WORLD_SIZE']} but {', '.join(missing)} is not set; start several ranks with "
             "torchrun --nproc-per-node=N, or unset WORLD_SIZE"
         )
+    # Its functions have the group as a default argument. Imported later, as DDP does, they would hold it for ever.
+    import torch.distributed.nn.functional
+
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     backend = "nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
-    atexit.register(_leave)
+    atexit.register(leave)
 
 
-def _leave() -> None:
+def leave() -> None:
+    """Leave the process group, if there is one, and end its threads.
+
+    gloo's threads may hold the last reference to a tensor when the interpreter ends. To free it they need the
+    interpreter's lock, which ends them in the middle of C++ code: "terminate called without an active exception",
+    and the process aborts after all work was done. They end with the group, and the group with its last user, so
+    models under DistributedDataParallel that only wait for the garbage collector go first. The group must be the last:
+    freed by its models it would be joined with the lock held, for which its threads may be waiting.
+    """
     if dist.is_initialized():
+        gc.collect()
         dist.destroy_process_group()
+
+
+def _wait_for_others() -> None:
+    """So that no rank closes its connections while another still reads from them.
+
+    This rank's work is done: a peer that has died, or takes longer than the timeout (the first one writes the
+    results), must not make it fail. nccl, whose watchdog would end the process then, waits by itself.
+    """
+    if dist.get_backend() == "gloo":
+        with suppress(RuntimeError):
+            dist.barrier()
+
+
+def _release_frames(error: BaseException) -> None:
+    """Drop the local variables of the functions that failed; models among them would keep the process group alive."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
 
 
 def world_size() -> int:

@@ -46,39 +46,39 @@ def fit(
     from punce.errors import InputError
     from punce.fit_job import DataOptions, ModelOptions, read_and_check, run_fit
 
-    collectives.init_from_environment()  # under torchrun every rank runs this command
-    console = Console(quiet=collectives.rank() > 0)
-    if scores not in ("parquet", "csv"):
-        raise InputError(f"--scores must be parquet or csv, got {scores!r}")
-    source = DataOptions(
-        path=str(data),
-        label=label,
-        positive=positive,
-        id=id,
-        text=text,
-        kind=kind,
-        labels=None if labels is None else str(labels),
-        drop=tuple(drop or ()),
-        image_size=image_size,
-    )
-    model = ModelOptions(
-        loss=None if loss == "none" else loss,
-        risk=risk,
-        transfer=transfer,
-        encoder=encoder,
-        prior=_number_or_word(prior),
-        scenario=scenario,  # type: ignore[arg-type]
-        threshold=_number_or_word(threshold),
-        epochs=epochs,
-        device=device,
-        random_state=seed,
-    )
-    folder = out or Path("runs") / data.resolve().stem
-    if dry_run:
-        read_and_check(source, console.print)
-        _say_plan(console, source, model, folder)
-        return
-    _say_outcome(console, run_fit(source, model, folder, scores=scores, say=console.print))
+    with collectives.joined():  # under torchrun every rank runs this command
+        console = Console(quiet=collectives.rank() > 0)
+        if scores not in ("parquet", "csv"):
+            raise InputError(f"--scores must be parquet or csv, got {scores!r}")
+        source = DataOptions(
+            path=str(data),
+            label=label,
+            positive=positive,
+            id=id,
+            text=text,
+            kind=kind,
+            labels=None if labels is None else str(labels),
+            drop=tuple(drop or ()),
+            image_size=image_size,
+        )
+        model = ModelOptions(
+            loss=None if loss == "none" else loss,
+            risk=risk,
+            transfer=transfer,
+            encoder=encoder,
+            prior=_number_or_word(prior),
+            scenario=scenario,  # type: ignore[arg-type]
+            threshold=_number_or_word(threshold),
+            epochs=epochs,
+            device=device,
+            random_state=seed,
+        )
+        folder = out or Path("runs") / data.resolve().stem
+        if dry_run:
+            read_and_check(source, console.print)
+            _say_plan(console, source, model, folder)
+            return
+        _say_outcome(console, run_fit(source, model, folder, scores=scores, say=console.print))
 
 
 def _number_or_word(value: str) -> float | str:
