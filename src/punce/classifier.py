@@ -21,14 +21,13 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from punce.calibration import PUCalibrator
-from punce.encoders import ENCODERS, Encoder
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels, require_positive_and_unlabelled
 from punce.losses import LOSSES
 from punce.metrics import PUMetrics, check_collapse, pu_metrics
 from punce.model_file import ModelFileError, read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
-from punce.routes import ROUTES, FitSettings, kind_of
+from punce.routes import ROUTES, FitSettings, check_encoder, kind_of
 from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows
 from punce.routes.network import check_device
@@ -53,7 +52,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         risk: PU risk of the head, a name in ``punce.risks.RISKS``, or "pupl" (pseudo-labels by clustering) or "selfpu".
         transfer: "probe" freezes the encoder, "finetune" trains it on with the head.
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
-            ensemble of docs/tables.md, which did better there than any single network.
+            ensemble of docs/tables.md, which did better there than any single network. For texts also a Hugging Face
+            encoder by name or folder, or "tfidf" (docs/text.md says what "auto" is).
         prior: share of positives among the *unlabelled* rows, or "auto" to estimate it.
         scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
         threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
@@ -68,6 +68,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores_: P(y=1 | x) of the training rows. threshold_: from which probability a row is called positive.
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
+        notes_: what to know about how the rows were read.
     """
 
     def __init__(
@@ -115,10 +116,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         self._remember_columns(X)
         self.classes_ = np.array([0, 1])
-        self.prior_ = self._first_prior(X, labels)
+        check_encoder(self.encoder, self.kind_)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
-        fitted = self._route.fit(X, labels, self._settings(Path(folder) if folder else None))
-        self.history_ = fitted.history
+        settings = self._settings(Path(folder) if folder else None)
+        self.prior_ = self._first_prior(self._route.prepare(X, settings), labels)
+        fitted = self._route.fit(
+            X, labels, replace(settings, prior=float(np.clip(self.prior_.value, _NEAR, 1 - _NEAR)))
+        )
+        self.history_, self.notes_ = fitted.history, fitted.notes
         self._calibrate(fitted.rows, fitted.scores, labels)
         scores = self._route.score(X)
         self.scores_ = self._calibrator.probability(scores)
@@ -141,8 +146,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"prior must be a number in (0, 1) or 'auto', got {self.prior!r}")
         else:
             check_prior(self.prior, open_interval=True)
-        if not isinstance(self.encoder, Encoder) and self.encoder not in ("auto", *ENCODERS):
-            raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {self.encoder!r}")
+        check_encoder(self.encoder, self.kind)
         if self.epochs is not None and self.epochs < 1:
             raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {self.epochs}")
         _seed(self.random_state)
@@ -159,7 +163,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             risk=self.risk,
             transfer=self.transfer,
             encoder=self.encoder,
-            prior=float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR)),
+            prior=float("nan"),
             scenario=self.scenario,
             random_state=self.seed_,
             epochs=self.epochs,

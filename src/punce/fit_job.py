@@ -111,9 +111,10 @@ class RunFolder:
         saved = self._saved(file)
         if saved.pop("finished", False):
             raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
-        different = [key for key in self._config.keys() | saved.keys() if self._config.get(key) != saved.get(key)]
+        asked, before = _flat(self._config), _flat(saved)
+        different = [key for key in asked.keys() | before.keys() if asked.get(key) != before.get(key)]
         if different:
-            what = ", ".join(f"{key} was {saved.get(key)!r}" for key in sorted(different))
+            what = ", ".join(f"{key} was {before.get(key)!r}" for key in sorted(different))
             raise InputError(
                 f"{self.path} holds an unfinished run of other options ({what}); repeat those or use --out"
             )
@@ -139,6 +140,15 @@ class RunFolder:
         except ValueError as error:
             raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
         return saved if isinstance(saved, dict) else {}
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """{"model": {"prior": 0.3}} as {"model.prior": 0.3}."""
+    parts = (
+        {f"{name}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
+        for name, value in config.items()
+    )
+    return {key: value for part in parts for key, value in part.items()}
 
 
 def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> FitOutcome:
@@ -182,7 +192,8 @@ def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFol
         except InputError:
             folder.forget()
             raise
-    return tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    warned = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    return tuple(dict.fromkeys([*classifier.notes_, *warned]))
 
 
 def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:

@@ -5,6 +5,7 @@ Add a route: one file with a class that has what :class:`~punce.routes.route.Rou
 
 from __future__ import annotations
 
+from punce.routes.encoder_names import check_encoder
 from punce.routes.kinds import Kind, kind_of
 from punce.routes.network import NetworkRoute
 from punce.routes.route import FitSettings, Route
@@ -18,4 +19,14 @@ ROUTES: dict[Kind, type[Route]] = {
     "text": TextRoute,
 }
 
-__all__ = ["ROUTES", "FitSettings", "Kind", "NetworkRoute", "Route", "TableRoute", "TextRoute", "kind_of"]
+__all__ = [
+    "ROUTES",
+    "FitSettings",
+    "Kind",
+    "NetworkRoute",
+    "Route",
+    "TableRoute",
+    "TextRoute",
+    "check_encoder",
+    "kind_of",
+]

@@ -36,6 +36,10 @@ class NetworkRoute:
         self._view_spec: dict[str, Any] = {}
         self._device = torch.device("cpu")
 
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """The images or embeddings themselves."""
+        return X
+
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Pretrain and probe on all rows but a held-out share, which no stage sees."""
         x = as_tensor(X)
@@ -44,9 +48,7 @@ class NetworkRoute:
         self._choose(x, settings)
         assert self._encoder is not None
         assert self._view is not None
-        n_labelled = int((labels == 1).sum())
-        share = _HELD_OUT if n_labelled >= _SCARCE else _HELD_OUT_SCARCE
-        train, held_out = holdout_split(labels, share, settings.random_state)
+        train, held_out = outer_split(labels, settings.random_state)
         history = self._pretrain(x[train], labels[train.numpy()], settings)
         own = x[train].to(self._device)
         self._head = fit_head(self._encoder, self._view, own, labels[train.numpy()], settings)
@@ -117,12 +119,20 @@ class NetworkRoute:
         """Inverse of :meth:`state`."""
         route = cls()
         route._encoder_spec, route._view_spec = content["encoder"], content["view"]
-        route._encoder, route._view = build_encoder(content["encoder"]), build_view(content["view"])
+        with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
+            route._encoder = build_encoder(content["encoder"])
+        route._view = build_view(content["view"])
         own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
-        route._encoder.load_state_dict(own)
+        route._encoder.load_state_dict(own, assign=True)
         route._encoder.eval()
         route._head = LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]
         return route
+
+
+def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows to train on and rows that no stage sees, more of them where labelled rows are scarce."""
+    share = _HELD_OUT if int((labels == 1).sum()) >= _SCARCE else _HELD_OUT_SCARCE
+    return holdout_split(labels, share, seed)
 
 
 def as_tensor(X: Any) -> Tensor:
@@ -164,7 +174,7 @@ def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
     """What builds the encoder for these inputs. "auto": an MLP, or for colour images a small AllConv."""
     if name == "auto":
         name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
-    if name not in ENCODERS:
+    if name not in ENCODERS or name == "transformer":  # which reads texts
         raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
     if name in ("mlp", "identity"):
         options: dict[str, Any] = {"in_features": int(x[0].numel())}

@@ -19,7 +19,7 @@ State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors and JSON: what a mod
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What the classifier was asked for, as every route reads it."""
+    """What the classifier was asked for, as every route reads it. `prior` is NaN until it is known."""
 
     loss: str | None
     risk: str
@@ -44,10 +44,16 @@ class Fitted:
     rows: npt.NDArray[np.int64]
     scores: Floats
     history: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
+    """What a person should know about how the rows were read."""
 
 
 class Route(Protocol):
     """Turns inputs of one kind into real scores g(x), higher for positives."""
+
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """Rows to estimate the first prior on, `X` itself or better ones; called before :meth:`fit`, without labels."""
+        ...
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Learn from rows with labels of {1, 0}."""

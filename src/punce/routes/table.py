@@ -23,6 +23,10 @@ class TableRoute:
         self._encoder: TableEncoder | None = None
         self._model: TabularPU | None = None
 
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """The table itself."""
+        return X
+
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted: every row's held-out score comes from members that did not see it."""
         frame = as_frame(X)

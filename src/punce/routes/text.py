@@ -1,83 +1,126 @@
-"""Texts: TF-IDF and SVD make an embedding, and the embedding goes the network's way."""
+"""Texts: read as word counts, through a frozen pretrained encoder, or with that encoder trained (docs/text.md)."""
 
 from __future__ import annotations
 
-import logging
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import torch
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 from torch import Tensor
 
+from punce.encoders import ENCODERS, Encoder, Transformer
+from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
 from punce.labels import Labels
-from punce.routes.network import NetworkRoute
+from punce.model_file import ModelFileError
+from punce.routes.network import NetworkRoute, check_device
 from punce.routes.route import FitSettings, Fitted, Floats, State
+from punce.routes.sentences import SentenceVectors
+from punce.routes.tuned_text import TunedTransformer
+from punce.routes.words import WordVectors
 
-log = logging.getLogger("punce")
-
-_MOST_WORDS = 50_000
-_SIZE = 256
+WORD_COUNTS = "tfidf"
+_INNER = "vectors."
 
 
 class TextRoute:
-    """TF-IDF of words and word pairs, reduced to 256 dimensions, then contrastive features and a linear head."""
+    """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; without one, word counts.
+
+    Word counts and frozen embeddings go the way of every embedding: contrastive features by a small network, then a
+    linear head. With ``transfer="finetune"`` the transformer itself is trained.
+    """
 
     def __init__(self) -> None:
-        self._words: dict[str, int] = {}
-        self._idf = torch.zeros(0)
-        self._components = torch.zeros(0, 0)
-        self._network = NetworkRoute()
+        self._reader: _OnVectors | TunedTransformer | None = None
+        self._notes: tuple[str, ...] = ()
+
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """Choose how to read the texts, and return what the first prior is estimated on: embeddings, or the texts."""
+        texts = as_texts(X)
+        encoder = _encoder_for(settings.encoder)
+        if encoder is None:
+            self._notes = _why_word_counts(settings.encoder)
+            self._reader = _OnVectors(WordVectors().fit(texts, settings.random_state))
+            return texts
+        self._notes = _cut_texts(encoder, texts)
+        encoder.to(check_device(settings.device))
+        frozen = SentenceVectors(encoder).fit(texts, folder=settings.folder, progress=settings.progress)
+        self._reader = TunedTransformer(encoder) if settings.transfer == "finetune" else _OnVectors(frozen)
+        return frozen.vectors(texts)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
-        """Learn words, directions, features and head; the network route holds rows out."""
-        texts = as_texts(X)
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), min_df=2, max_features=_MOST_WORDS, sublinear_tf=True)
-        try:
-            weights = vectorizer.fit_transform(texts)
-        except ValueError as error:
-            raise InputError(f"no words to learn from in {len(texts)} texts: {error}") from error
-        svd = TruncatedSVD(min(_SIZE, weights.shape[1] - 1, len(texts) - 1), random_state=settings.random_state)
-        svd.fit(weights)
-        self._words = {word: int(i) for word, i in vectorizer.vocabulary_.items()}
-        self._idf = torch.from_numpy(vectorizer.idf_.astype(np.float64))
-        self._components = torch.from_numpy(svd.components_.astype(np.float64))
-        return self._network.fit(self._vectors(texts), labels, settings)
+        """Learn from texts that :meth:`prepare` has seen; the reader holds rows out."""
+        if self._reader is None:
+            self.prepare(X, settings)
+        assert self._reader is not None
+        return replace(self._reader.fit(as_texts(X), labels, settings), notes=self._notes)
 
     def score(self, X: Any) -> Floats:
         """Scores of the linear head. Shape: (n,)."""
-        return self._network.score(self._vectors(as_texts(X)))
+        assert self._reader is not None
+        return self._reader.score(as_texts(X))
 
     def embed(self, X: Any) -> Floats:
-        """Features of the encoder. Shape: (n, D)."""
-        return self._network.embed(self._vectors(as_texts(X)))
-
-    def _vectors(self, texts: list[str]) -> Any:
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), vocabulary=self._words, sublinear_tf=True)
-        vectorizer.idf_ = self._idf.numpy()
-        vectors = vectorizer.transform(texts) @ self._components.numpy().T
-        return normalize(vectors).astype(np.float32)
+        """What the head sees. Shape: (n, D)."""
+        assert self._reader is not None
+        return self._reader.embed(as_texts(X))
 
     def state(self) -> State:
-        """Words as JSON; weights, directions and the network as tensors."""
-        tensors, content = self._network.state()
-        words = sorted(self._words, key=self._words.__getitem__)
-        own = {"text.idf": self._idf, "text.components": self._components.contiguous()}
-        return tensors | own, {"network": content, "words": words}
+        """How the texts are read, and that reader's state."""
+        assert self._reader is not None
+        tensors, content = self._reader.state()
+        return tensors, {"how": self._reader.how, **content}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TextRoute:
-        """Inverse of :meth:`state`."""
+        """Inverse of :meth:`state`. The encoder is not part of a model file unless it was trained: it must be there."""
         route = cls()
-        route._words = {word: i for i, word in enumerate(content["words"])}
-        route._idf, route._components = tensors["text.idf"], tensors["text.components"]
-        route._network = NetworkRoute.from_state(
-            {k: v for k, v in tensors.items() if not k.startswith("text.")}, content["network"]
-        )
+        try:
+            reader = TunedTransformer if content["how"] == TunedTransformer.how else _OnVectors
+            route._reader = reader.from_state(tensors, content)
+        except InputError as error:
+            raise ModelFileError(str(error)) from error
         return route
+
+
+class _OnVectors:
+    """Texts to vectors, vectors the network's way."""
+
+    def __init__(self, vectors: WordVectors | SentenceVectors, network: NetworkRoute | None = None) -> None:
+        self._vectors, self._network = vectors, network or NetworkRoute()
+
+    @property
+    def how(self) -> str:
+        return self._vectors.how
+
+    def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
+        is_network = isinstance(settings.encoder, Encoder) and not isinstance(settings.encoder, Transformer)
+        keeps = is_network or (isinstance(settings.encoder, str) and settings.encoder in ENCODERS)
+        settings = settings if keeps else replace(settings, encoder="auto")
+        return self._network.fit(self._vectors.vectors(texts), labels, settings)
+
+    def score(self, texts: list[str]) -> Floats:
+        return self._network.score(self._vectors.vectors(texts))
+
+    def embed(self, texts: list[str]) -> Floats:
+        return self._network.embed(self._vectors.vectors(texts))
+
+    def state(self) -> State:
+        own, vectors = self._vectors.state()
+        tensors, network = self._network.state()
+        return tensors | {f"{_INNER}{name}": value for name, value in own.items()}, {
+            "network": network,
+            "vectors": vectors,
+        }
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _OnVectors:
+        reader: type[WordVectors | SentenceVectors] = {
+            WordVectors.how: WordVectors,
+            SentenceVectors.how: SentenceVectors,
+        }[content["how"]]
+        own = {k.removeprefix(_INNER): v for k, v in tensors.items() if k.startswith(_INNER)}
+        network = {k: v for k, v in tensors.items() if not k.startswith(_INNER)}
+        return cls(reader.from_state(own, content["vectors"]), NetworkRoute.from_state(network, content["network"]))
 
 
 def as_texts(X: Any) -> list[str]:
@@ -86,3 +129,39 @@ def as_texts(X: Any) -> list[str]:
     if wrong := [i for i, text in enumerate(texts) if text is not None and not isinstance(text, str)]:
         raise InputError(f"row {wrong[0]} is {type(texts[wrong[0]]).__name__}, not text ({len(wrong)} such rows)")
     return [text or "" for text in texts]
+
+
+def _encoder_for(asked: Any) -> Transformer | None:
+    """The transformer that was asked for; None means word counts."""
+    if isinstance(asked, Transformer):
+        return asked
+    if asked == "auto":
+        name = named_encoder()
+        return Transformer(name) if name is not None and has_transformers() else None
+    if asked == "transformer":
+        raise InputError("name the transformer: encoder='roberta-base', or the path of its folder")
+    return None if isinstance(asked, Encoder) or asked == WORD_COUNTS or asked in ENCODERS else Transformer(asked)
+
+
+def _why_word_counts(asked: Any) -> tuple[str, ...]:
+    """What a person who left the choice to us should know about it."""
+    if asked != "auto":
+        return ()
+    brings = "a pretrained encoder reads what words mean and usually ranks texts better (docs/text.md)"
+    if has_transformers():
+        return (
+            f"texts were read as word counts; {brings}: name one with encoder=, --encoder or the variable {VARIABLE}",
+        )
+    return (
+        f"texts were read as word counts; {brings}: pip install 'punce[text]', then name one with encoder=, --encoder "
+        f"or the variable {VARIABLE}",
+    )
+
+
+def _cut_texts(encoder: Transformer, texts: list[str]) -> tuple[str, ...]:
+    full = int((encoder.tokens(texts)[:, encoder.max_length - 1 :] >= 0).sum())
+    if not full:
+        return ()
+    return (
+        f"{full} of {len(texts)} texts are at least {encoder.max_length} tokens long; what comes after is not read",
+    )

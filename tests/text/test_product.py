@@ -1,0 +1,230 @@
+"""PUClassifier and ``punce fit`` on texts: word counts, a frozen encoder, a trained one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from punce import PUClassifier
+from punce.cli import main
+from punce.data.generated_text import WORDS, generated_reviews
+from punce.encoders import Transformer
+from punce.encoders.tiny_roberta import write_tiny_roberta
+from punce.errors import InputError
+from punce.model_file import ModelFileError
+from punce.routes import TextRoute
+from punce.routes.sentences import SentenceVectors
+
+FAST: dict[str, Any] = {"epochs": 6, "prior": 0.36}
+
+
+def problem(n: int = 400, n_labelled: int = 90) -> tuple[list[str], np.ndarray, np.ndarray]:
+    part = generated_reviews(n, seed=5)
+    labels = np.zeros(n, int)
+    labels[np.flatnonzero(part.y_true)[:n_labelled]] = 1
+    return part.X, labels, part.y_true
+
+
+@pytest.fixture(scope="module")
+def frozen(roberta: Path) -> PUClassifier:
+    texts, labels, _ = problem()
+    return PUClassifier(encoder=str(roberta), **FAST).fit(texts, labels)
+
+
+def test_a_frozen_encoder_end_to_end(frozen: PUClassifier) -> None:
+    new = generated_reviews(80, seed=6)
+    probability = frozen.predict_proba(new.X)[:, 1]
+    assert roc_auc_score(new.y_true, probability) > 0.85
+    assert frozen.kind_ == "text"
+    assert {row["stage"] for row in frozen.history_} == {"pretrain", "probe"}
+    assert frozen.notes_ == ()
+    assert frozen.embed(new.X).shape == (80, 50)
+
+
+def test_a_saved_model_remembers_its_encoder_and_checks_it(
+    frozen: PUClassifier, roberta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = shutil.copytree(roberta, tmp_path / "encoder")
+    texts, labels, _ = problem()
+    classifier = PUClassifier(encoder=str(home), **FAST).fit(texts, labels)
+    classifier.save(tmp_path / "model")
+    kept = json.loads((tmp_path / "model" / "model.json").read_text())["route"]["vectors"]["encoder"]
+    assert kept["source"] == str(home)
+    assert kept["sha256"] == Transformer(roberta).sha256
+    expected = classifier.predict_proba(texts)
+    assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(expected, abs=1e-5)
+    home.rename(tmp_path / "moved")
+    with pytest.raises(ModelFileError, match=r"trained on the text encoder .*Set PUNCE_TEXT_ENCODER"):
+        PUClassifier.load(tmp_path / "model")
+    monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(tmp_path / "moved"))
+    assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(expected, abs=1e-5)
+    write_tiny_roberta(home, WORDS, seed=1)
+    monkeypatch.delenv("PUNCE_TEXT_ENCODER")
+    with pytest.raises(ModelFileError, match="holds other weights"):
+        PUClassifier.load(tmp_path / "model")
+
+
+def test_every_text_is_embedded_once(roberta: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, labels, _ = problem()
+    seen: list[str] = []
+    embed = Transformer.embed
+
+    def counting(self: Transformer, some: list[str], **options: Any) -> torch.Tensor:
+        seen.extend(some)
+        return embed(self, some, **options)
+
+    monkeypatch.setattr(Transformer, "embed", counting)
+    classifier = PUClassifier(encoder=str(roberta), **FAST).fit(texts, labels)
+    classifier.embed(texts[:30])
+    assert sorted(seen) == sorted(set(texts))
+    classifier.predict(["mud mud", "mud mud", texts[0]])
+    assert seen.count("mud mud") == 1
+
+
+def test_embeddings_outlive_a_kill(encoder: Transformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = problem(60, 20)[0]
+    whole = SentenceVectors(encoder).fit(texts, folder=tmp_path).vectors(texts)
+    other = SentenceVectors(encoder).fit([*texts, "mud"], folder=tmp_path / "other").vectors(texts)
+    embed = Transformer.embed
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("embedded again")
+
+    monkeypatch.setattr(Transformer, "embed", refuse)
+    assert (SentenceVectors(encoder).fit(texts, folder=tmp_path).vectors(texts) == whole).all()
+    monkeypatch.setattr(Transformer, "embed", embed)
+    shutil.copy(tmp_path / "embeddings.safetensors", tmp_path / "other")  # of other texts: not used
+    assert (SentenceVectors(encoder).fit([*texts, "mud"], folder=tmp_path / "other").vectors(texts) == other).all()
+    (tmp_path / "embeddings.safetensors").write_bytes(b"damaged")
+    assert (SentenceVectors(encoder).fit(texts, folder=tmp_path).vectors(texts) == whole).all()
+
+
+@pytest.mark.parametrize("loss", ["punce", None])
+def test_the_transformer_itself_can_be_trained(roberta: Path, tmp_path: Path, loss: str | None) -> None:
+    texts, labels, y = problem(300, 70)
+    classifier = PUClassifier(encoder=str(roberta), transfer="finetune", loss=loss, epochs=2, prior=0.36)
+    classifier.fit(texts, labels)
+    stages = {row["stage"] for row in classifier.history_}
+    assert stages == {"finetune"} | ({"pretrain"} if loss else set())
+    assert roc_auc_score(y, classifier.decision_function(texts)) > 0.8
+    before = Transformer(roberta).state_dict()
+    after = classifier._route._reader._encoder.state_dict()
+    assert any(not torch.equal(before[name], after[name]) for name in before if name.startswith("backbone"))
+    classifier.save(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model")
+    assert again.predict_proba(texts) == pytest.approx(classifier.predict_proba(texts), abs=1e-5)
+
+
+def test_risks_that_cannot_train_a_transformer_are_refused(roberta: Path) -> None:
+    texts, labels, _ = problem(60, 20)
+    with pytest.raises(InputError, match="risk 'vpu' cannot train a transformer"):
+        PUClassifier(encoder=str(roberta), transfer="finetune", risk="vpu", **FAST).fit(texts, labels)
+
+
+def test_an_encoder_object_is_used_as_it_is(roberta: Path, tmp_path: Path) -> None:
+    texts, labels, _ = problem()
+    classifier = PUClassifier(encoder=Transformer(roberta, "first", max_length=8), **FAST).fit(texts, labels)
+    assert "at least 8 tokens long; what comes after is not read" in classifier.notes_[0]
+    classifier.save(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model")
+    assert again.predict_proba(texts) == pytest.approx(classifier.predict_proba(texts), abs=1e-5)
+
+
+# Which way "auto" goes -----------------------------------------------------------------------------------------------
+
+
+def way(encoder: str) -> tuple[Any, tuple[str, ...]]:
+    """How a route would read texts, and what it says about it."""
+    route, classifier = TextRoute(), PUClassifier(encoder=encoder)
+    classifier.seed_ = 0
+    route.prepare(problem(60, 20)[0], classifier._settings(None))
+    assert route._reader is not None
+    return route._reader.how, route._notes
+
+
+def test_auto_reads_words_and_says_what_an_encoder_would_bring(monkeypatch: pytest.MonkeyPatch, roberta: Path) -> None:
+    how, notes = way("auto")
+    assert how == "words"
+    assert "name one with encoder=, --encoder or the variable PUNCE_TEXT_ENCODER" in notes[0]
+    monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(roberta))
+    assert way("auto") == ("frozen", ())
+    assert way("tfidf") == way("mlp") == ("words", ())
+
+
+def test_without_the_extra_words_work_and_the_message_says_what_it_brings(
+    monkeypatch: pytest.MonkeyPatch, roberta: Path
+) -> None:
+    texts, labels, y = problem()
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(roberta))
+    classifier = PUClassifier(**FAST).fit(texts, labels)
+    assert "reads what words mean" in classifier.notes_[0]
+    assert "pip install 'punce[text]'" in classifier.notes_[0]
+    assert roc_auc_score(y, classifier.decision_function(texts)) > 0.9
+    with pytest.raises(InputError, match=r"pip install 'punce\[text\]'"):
+        PUClassifier(encoder=str(roberta), **FAST).fit(texts, labels)
+
+
+def test_encoders_that_cannot_be_had(roberta: Path) -> None:
+    texts, labels, _ = problem(60, 20)
+    for encoder, message in (
+        ("some-encoder", "cannot be reached"),
+        ("./nowhere", "no encoder folder"),
+        ("transformer", "name the transformer"),
+        ("", "encoder must be 'auto'"),
+        (3, "encoder must be 'auto'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            PUClassifier(encoder=encoder, **FAST).fit(texts, labels)
+    with pytest.raises(InputError, match="encoder must be 'auto'"):
+        PUClassifier(encoder=str(roberta), **FAST).fit(np.random.default_rng(0).random((60, 3)), labels)
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+def punce(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["punce", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_fit_report_and_predict(
+    roberta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, labels, _ = problem()
+    texts[0] = "<script>alert(1)</script> sun sea"
+    pd.DataFrame({"review": texts, "good": labels}).to_csv(tmp_path / "reviews.csv", index=False)
+    options = ("--label", "good", "--text", "review", "--prior", "0.36", "--epochs", "6")
+    run = tmp_path / "run"
+    assert punce(monkeypatch, "fit", tmp_path / "reviews.csv", *options, "--encoder", roberta, "--out", run) == 0
+    assert "word counts" not in capsys.readouterr().out
+    page = (run / "report.html").read_text()
+    ranked = pd.read_parquet(run / "scores.parquet")
+    assert texts[int(ranked["row"][0])] in page
+    assert "<script>alert(1)" not in page
+    new = generated_reviews(40, seed=8)
+    pd.DataFrame({"review": new.X}).to_csv(tmp_path / "new.csv", index=False)
+    assert punce(monkeypatch, "predict", run, tmp_path / "new.csv", "--out", tmp_path / "scored.csv") == 0
+    scored = pd.read_csv(tmp_path / "scored.csv")
+    assert roc_auc_score(new.y_true, scored["probability"]) > 0.8
+    assert punce(monkeypatch, "fit", tmp_path / "reviews.csv", *options, "--out", tmp_path / "words") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "texts were read as word counts" in said
+    assert "word counts" in (tmp_path / "words" / "report.html").read_text()
+    wrong = ("--encoder", "no-such-encoder", "--out", tmp_path / "wrong")
+    assert punce(monkeypatch, "fit", tmp_path / "reviews.csv", *options, *wrong) == 2
+    assert "'no-such-encoder' cannot be reached" in capsys.readouterr().err
+    assert not (tmp_path / "wrong").exists()
