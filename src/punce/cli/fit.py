@@ -31,7 +31,9 @@ def fit(
     loss: Annotated[str, typer.Option(help="punce, scl, infonce, dcl, or none to train without.")] = "punce",
     risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
     transfer: Annotated[str, typer.Option(help="probe or finetune.")] = "probe",
-    encoder: Annotated[str, typer.Option(help="auto, mlp, allconv, resnet18 or identity.")] = "auto",
+    encoder: Annotated[
+        str, typer.Option(help="auto, mlp, allconv, resnet18, identity; for text tfidf, or an encoder's name or folder.")
+    ] = "auto",
     epochs: Annotated[int | None, typer.Option(help="Epochs of pretraining; by default by number of rows.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     image_size: Annotated[int | None, typer.Option(help="Side to which images are scaled.")] = None,
