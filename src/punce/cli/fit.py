@@ -32,13 +32,15 @@ def fit(
     risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
     transfer: Annotated[str, typer.Option(help="probe or finetune.")] = "probe",
     encoder: Annotated[
-        str, typer.Option(help="auto, mlp, allconv, resnet18, identity; for text tfidf, or an encoder's name or folder.")
+        str, typer.Option(help="auto, mlp, allconv, resnet18, identity; for text tfidf or an encoder's name or folder.")
     ] = "auto",
-    epochs: Annotated[int | None, typer.Option(help="Epochs of pretraining; by default by number of rows.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs of pretraining; by default by number of rows.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    image_size: Annotated[int | None, typer.Option(help="Side to which images are scaled.")] = None,
+    image_size: Annotated[int | None, typer.Option(min=4, help="Side to which images are scaled.")] = None,
     scores: Annotated[str, typer.Option(help="Form of the ranked list: parquet or csv.")] = "parquet",
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
     """Learn from a few labelled positives and a pile of unlabelled rows."""
@@ -92,10 +94,12 @@ def _number_or_word(value: str) -> float | str:
 
 def _say_plan(console: Console, source: DataOptions, model: ModelOptions, folder: Path) -> None:
     how = "the table ensemble" if source.kind == "table" else f"{model.loss or 'no pretraining'}, then {model.risk}"
-    console.print(f"would learn with {how}, prior {model.prior}, and write {folder}; nothing was written")
+    plan = f"would learn with {how}, prior {model.prior}, and write {folder}; nothing was written"
+    console.print(plan, highlight=False, markup=False, soft_wrap=True)
 
 
 def _say_outcome(console: Console, outcome: FitOutcome) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from punce.labels import UNLABELLED
@@ -121,5 +125,6 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
         table.add_row(name, f"{estimate.value:.3f}", f"{estimate.low:.3f} – {estimate.high:.3f}")
     console.print(table)
     for text in outcome.warnings:
-        console.print(f"[yellow]note:[/yellow] {text}", highlight=False)
-    console.print(f"\nthe page: {outcome.folder / 'report.html'}    everything: {outcome.folder}", highlight=False)
+        console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
+    where = f"\nthe page: {outcome.folder / 'report.html'}    everything: {outcome.folder}"
+    console.print(where, highlight=False, markup=False, soft_wrap=True)
