@@ -91,9 +91,7 @@ def _pool(jobs: int, cluster: str | None, scale: Scale) -> Pool:
 
 
 def _present(results: Path, scale: str, names: list[str], console: Console) -> None:
-    try:
-        from punce.experiments.present import write_all
-    except ImportError:
-        return
-    for path in write_all(results, scale, names) or ():
+    from punce.experiments.present import write_all
+
+    for path in write_all(results, scale, names):
         console.print(f"written: {path}", highlight=False, soft_wrap=True)

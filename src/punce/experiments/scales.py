@@ -221,7 +221,7 @@ def _laptop() -> Scale:
             "resnet18": EncoderSpec("resnet18", 0.125, channels_last=True),
             "allconv": EncoderSpec("allconv", 0.125, channels_last=True),
         },
-        pretraining=Pretraining("", 5, 512, "adamw", 2e-3, 1e-6, 1.0, view="cifar"),
+        pretraining=Pretraining("", 5, 256, "adamw", 1.5e-3, 1e-6, 1.0, view="cifar"),
         finetune=protocol.finetune(epochs=4, batch_size=512),
         joint={
             "pn": protocol.finetune(epochs=8, batch_size=512),
@@ -229,9 +229,9 @@ def _laptop() -> Scale:
             "upu": protocol.finetune(epochs=8, batch_size=512),
             "nnpu": protocol.finetune(epochs=8, batch_size=512),
             "vpu": protocol.vpu(epochs=5, batch_size=512, mixup_weight=0.03),
-            "selfpu": protocol.selfpu(epochs=4, select=(1, 3, 1), batch_size=512),
+            "selfpu": protocol.selfpu(epochs=3, select=(1, 2, 1), batch_size=512),
         },
-        stability_epochs=10,
+        stability_epochs=8,  # as many as the joint methods have: the same cells
         seeds=1,
     )
     few_shot = protocol.FewShot(
