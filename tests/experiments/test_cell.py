@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from punce.experiments.cell import Cell, DataSpec, EncoderSpec, Pretraining, Transfer, config_key, settings
+from punce.experiments.cell import VERSIONS, Cell, DataSpec, EncoderSpec, Pretraining, Transfer, config_key, settings
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
 OTHER = {
@@ -63,6 +63,17 @@ def test_every_field_changes_the_name(what: str, cell: Cell) -> None:
 def test_the_key_is_that_of_the_configuration_as_it_comes_back_from_a_file() -> None:
     for cell in (punce(), joint("vpu"), SMOKE.pnu("cifar10", "allconv", "scl", "5%", 0)):
         assert config_key(json.loads(json.dumps(cell.config()))) == cell.key
+
+
+def test_a_new_version_of_a_stage_renames_its_cells_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {cell: (cell.key, cell.encoder_name) for cell in (punce(), joint(), joint("vpu"))}
+    monkeypatch.setitem(VERSIONS, "vpu", 2)
+    assert joint("vpu").key != before[joint("vpu")][0]
+    assert (punce().key, joint().key) == (before[punce()][0], before[joint()][0])
+    monkeypatch.setitem(VERSIONS, "pretrain", 2)
+    assert punce().key != before[punce()][0]
+    assert punce().encoder_name != before[punce()][1]
+    assert joint().key == before[joint()][0]
 
 
 def test_settings_are_the_same_in_any_order() -> None:

@@ -14,8 +14,9 @@ from typing import Any, Literal
 from punce.labels import Setting
 from punce.scenario import Scenario
 
-PROTOCOL = 1
-"""Raised when the same configuration would give another number, so that results made before are not mistaken for it."""
+VERSIONS: dict[str, int] = {"pretrain": 1, "probe": 1, "finetune": 1, "joint": 1, "selfpu": 1, "vpu": 1, "fewshot": 1}
+"""Raise a stage's number when its code changes so that the same configuration gives another result: what was stored
+before then keeps its old name, and only the cells of that stage are done again."""
 
 TransferKind = Literal["probe", "finetune", "joint", "selfpu", "vpu", "fewshot"]
 PriorSpec = str | float
@@ -114,7 +115,12 @@ class Cell:
 
     def config(self) -> dict[str, Any]:
         """As plain JSON: what :attr:`key` hashes and a result file keeps."""
-        return _plain_config({"protocol": PROTOCOL, **asdict(self)})
+        return _plain_config({"protocol": self._protocol(), **asdict(self)})
+
+    def _protocol(self) -> int | str:
+        stages = [self.transfer.kind] if self.pretraining is None else ["pretrain", self.transfer.kind]
+        versions = [VERSIONS[stage] for stage in stages]
+        return 1 if set(versions) == {1} else "-".join(map(str, versions))
 
     @property
     def key(self) -> str:
@@ -136,7 +142,7 @@ class Cell:
         no_part = ("n_test", "n_unlabelled")
         return _plain_config(
             {
-                "protocol": PROTOCOL,
+                "protocol": VERSIONS["pretrain"],
                 "data": {key: value for key, value in data.items() if key not in no_part},
                 "encoder": asdict(self.encoder),
                 "pretraining": asdict(self.pretraining),

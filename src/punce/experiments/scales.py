@@ -273,6 +273,7 @@ def _smoke() -> Scale:
             "allconv": EncoderSpec("allconv", 0.0625, channels_last=True),
         },
         pretraining=replace(mnist.pretraining, epochs=1, batch_size=80, view="cifar"),
+        seeds=1,
     )
     few_shot = protocol.FewShot(
         source="generated",
