@@ -32,6 +32,12 @@ def reproduce(
     one_step: Annotated[
         bool, typer.Option("--one-step", help="One training step per cell: tries the whole path, numbers mean nothing.")
     ] = False,
+    no_run: Annotated[
+        bool, typer.Option("--no-run", help="Run nothing; write tables, figures and page from the results there are.")
+    ] = False,
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write the results as a Markdown document, such as docs/results.md.")
+    ] = None,
 ) -> None:
     """Fill the paper's tables and figures."""
     from rich.console import Console
@@ -50,14 +56,15 @@ def reproduce(
     if dry_run:
         show_plan(Console(), plan, store, jobs)
         return
+    to_do = [] if no_run else plan.to_do
     if cluster is None:
-        require_data(plan.to_do)
+        require_data(to_do)
     failed = []
-    if plan.to_do:
+    if to_do:
         with MatrixProgress(plan, store, console) as progress:
-            failed = run_cells(plan.to_do, store, _pool(jobs, cluster, chosen), progress).failed
+            failed = run_cells(to_do, store, _pool(jobs, cluster, chosen), progress).failed
     if not one_step:
-        _present(results, scale, [experiment.name for experiment in experiments], console)
+        _present(results, scale, [experiment.name for experiment in experiments], docs, console)
     if failed:
         console.print(f"{len(failed)} of {len(plan.cells)} cells failed; the same command tries them again")
         raise typer.Exit(EXIT_INCOMPLETE)
@@ -90,8 +97,9 @@ def _pool(jobs: int, cluster: str | None, scale: Scale) -> Pool:
     return InProcess() if jobs == 1 else Workers(jobs, scale.threads)
 
 
-def _present(results: Path, scale: str, names: list[str], console: Console) -> None:
-    from punce.experiments.present import write_all
+def _present(results: Path, scale: str, names: list[str], docs: Path | None, console: Console) -> None:
+    from punce.experiments.present import write_all, write_docs
 
-    for path in write_all(results, scale, names):
+    written = [*write_all(results, scale, names), *(write_docs(results, scale, docs) if docs is not None else [])]
+    for path in written:
         console.print(f"written: {path}", highlight=False, soft_wrap=True)

@@ -1,0 +1,102 @@
+"""``punce reproduce`` from the command line to the page."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from punce.cli import app
+from punce.cli.reproduce import EXIT_INCOMPLETE
+from punce.errors import InputError
+from punce.experiments import EXPERIMENTS
+from punce.experiments.scales import SCALES
+from punce.experiments.store import ResultStore
+
+ALL = ["reproduce", "all", "--scale", "smoke"]
+
+
+def punce(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_all_tables_and_figures_are_filled_at_the_smallest_scale(tmp_path: Path) -> None:
+    """Every cell of every experiment, on two workers, and the page made of them; then there is nothing left to do."""
+    done = punce(*ALL, "--jobs", 2, "--results", tmp_path)
+    assert done.exit_code == 0, done.output
+    store = ResultStore(tmp_path, "smoke")
+    for experiment in EXPERIMENTS.values():
+        for place, cells in experiment.cells(SCALES["smoke"]).items():
+            for cell in cells:
+                assert store.result(cell) is not None, f"{experiment.name} {place}: {store.read(cell)}"
+    page = (tmp_path / "smoke" / "report" / "index.html").read_text()
+    assert all(experiment.title in page for experiment in EXPERIMENTS.values())
+    changed = {path: path.stat().st_mtime_ns for path in store.folder.glob("*.json")}
+    assert {json.loads(path.read_text())["attempts"] for path in changed} == {1}
+    again = punce(*ALL, "--results", tmp_path)
+    assert again.exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in store.folder.glob("*.json")} == changed
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    done = punce("reproduce", "table1", "table2", "--only", "mnist", "--dry-run", "--results", tmp_path / "none")
+    assert done.exit_code == 0, done.output
+    assert "0 done" in done.output
+    assert not (tmp_path / "none").exists()
+
+
+def test_one_step_runs_every_kind_of_cell_and_writes_no_table(tmp_path: Path) -> None:
+    options = ["--one-step", "--seeds", "1", "--only", "mnist", "--only", "1k", "--results", tmp_path]
+    done = punce("reproduce", "table2", "table3", *options)
+    assert done.exit_code == 0, done.output
+    assert len(list((tmp_path / "smoke-one-step").glob("*.json"))) == 8
+    assert not (tmp_path / "smoke").exists()
+
+
+@pytest.mark.skipif("PUNCE_DATA" not in os.environ, reason="needs MNIST: PUNCE_DATA is not set")
+def test_one_step_of_the_papers_network_on_real_data(tmp_path: Path) -> None:
+    only = ["--only", "mnist", "--only", "1k", "--only", "punce", "--seeds", "1"]
+    done = punce("reproduce", "table1", "--scale", "paper", "--one-step", *only, "--results", tmp_path)
+    assert done.exit_code == 0, done.output
+    (path,) = (tmp_path / "paper-one-step").glob("*.json")
+    record = json.loads(path.read_text())
+    assert record["config"]["encoder"]["width"] == 1.0
+    assert record["config"]["pretraining"]["optimizer"] == "lars"
+
+
+def test_failed_cells_end_in_a_code_of_their_own_and_the_rest_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punce.experiments.sources.simulate_pu", lambda *_: 1 / 0)
+    done = punce("reproduce", "seeds_spread", "--seeds", "1", "--results", tmp_path)
+    assert done.exit_code == EXIT_INCOMPLETE
+    assert "2 of 2 cells failed" in done.output
+    assert "ZeroDivisionError" in done.output
+    assert (tmp_path / "smoke" / "report" / "index.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table7"], "no table or figure is called table7"),
+        (["table1", "--scale", "galaxy"], "there is no scale 'galaxy'"),
+        (["table1", "--seeds", "many"], "--seeds is a number of seeds"),
+        (["table1", "--seeds", "0"], "at least one seed"),
+        (["table1", "--jobs", "0"], "--jobs must be at least 1"),
+        (["table1", "--only", "fashion"], "--only fashion"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = punce("reproduce", *arguments, "--results", tmp_path)
+    assert isinstance(done.exception, InputError)
+    assert message in str(done.exception)
+
+
+def test_seeds_can_be_listed(tmp_path: Path) -> None:
+    done = punce("reproduce", "seeds_spread", "--seeds", "4,9", "--only", "nnpu", "--results", tmp_path)
+    assert done.exit_code == 0, done.output
+    found = {json.loads(path.read_text())["config"]["seed"] for path in (tmp_path / "smoke").glob("*.json")}
+    assert found == {4, 9}
