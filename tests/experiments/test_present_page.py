@@ -236,6 +236,21 @@ def test_the_document_and_its_figures_are_written_and_stale_ones_removed(few: Pa
     assert sorted(links) == sorted(p.relative_to(path.parent).as_posix() for p in stale.parent.iterdir())
 
 
+def test_the_command_presents_without_running(few: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from punce.cli import app
+
+    path = tmp_path / "docs" / "results.md"
+    arguments = ["reproduce", "table1", "--scale", "laptop", "--results", str(few), "--no-run", "--docs", str(path)]
+    before = sorted((few / "laptop").glob("*.json"))
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 0, ran.output
+    assert path.read_text() == build_docs(few, "laptop")[0]
+    assert (few / "laptop" / "report" / "table1.tex").exists()
+    assert sorted((few / "laptop").glob("*.json")) == before
+
+
 def test_the_committed_document_is_what_the_committed_results_give() -> None:
     document, results = ROOT / "docs" / "results.md", ROOT / "results"
     if not document.exists() or not list((results / "laptop").glob("*.json")):

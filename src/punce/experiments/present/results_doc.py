@@ -23,7 +23,7 @@ def render_doc(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: s
     claims = paper_claims(grids)
     blocks = [
         "# Results",
-        f"Written by `punce reproduce all --scale {scale.name} --docs docs/results.md` from the files in "
+        f"Written by `punce reproduce all --scale {scale.name} --no-run --docs docs/results.md` from the files in "
         f"`results/{scale.name}`; nothing in it is typed by hand but the commentary, if there is one.",
         *(escape_markdown(paragraph) for paragraph in reading.opening(scale, grids)),
         "## Which claims of the paper show",
