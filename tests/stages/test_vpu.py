@@ -27,9 +27,8 @@ def vpu(config: VPUConfig) -> Trainer:
 
 def test_vpu_learns_without_negatives_and_without_a_prior() -> None:
     d, encoder = digits(), small_encoder()
-    config = VPUConfig(epochs=20, batch_size=256, lr=3e-3)
-    head = train_vpu(encoder, d.view, d.X, d.labels, config)
-    assert d.accuracy(encoder, head, head.decision_score) > 0.75
+    head = train_vpu(encoder, d.view, d.X, d.labels, VPUConfig(epochs=10, batch_size=256))
+    assert d.accuracy(encoder, head, head.decision_score) > 0.8  # 0.5 with a head that starts at zero
     probability = head.probability(extract_features(encoder, d.view, d.X_test))
     assert float(probability.min()) >= 0
     assert float(probability.max()) <= 1
