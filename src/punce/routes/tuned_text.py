@@ -30,7 +30,7 @@ _DROP = 0.1  # share of tokens left out of a view, on top of dropout
 
 
 class TunedTransformer:
-    """A transformer and a linear head, both trained on the rows. Slow on a CPU: an hour where frozen takes a minute."""
+    """A transformer and a linear head, both trained on the rows. For a GPU, or few rows."""
 
     how = "tuned"
 
