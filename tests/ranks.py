@@ -14,8 +14,11 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported after the group was made it would keep it: punce.collectives.leave
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from punce import collectives
 
 ROOT = Path(__file__).resolve().parent.parent
 RankFunction = Callable[[int, int], dict[str, Tensor]]
@@ -54,7 +57,7 @@ def _main(name: str, rank: int, world: int, folder: Path) -> None:
     result: dict[str, Tensor] = getattr(importlib.import_module(module), function)(rank, world)
     save_file({key: value.detach().contiguous() for key, value in result.items()}, folder / f"{rank}.safetensors")
     dist.barrier()
-    dist.destroy_process_group()
+    collectives.leave()
 
 
 if __name__ == "__main__":
