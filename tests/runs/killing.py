@@ -3,8 +3,9 @@
     python -m tests.runs.killing --kills 20 --world 2 -- FOLDER --epochs 20      # the arguments of tests.runs.tiny
 
 Processes are forked from one that has imported torch, because importing takes longer than the whole run. What a kill
-can hit is the same. Prints JSON: the sha256 of an uninterrupted run and of the interrupted one, the exit codes after
-SIGTERM, and how many kills cut a checkpoint short.
+can hit is the same. Every other kill waits until a save has begun, and saves linger. Prints JSON: the sha256 of an
+uninterrupted run and of the interrupted one, the exit codes after SIGTERM, how many kills cut a save short ("torn":
+before all files were written), and how many temporary folders are left in the end.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-import torch._dynamo  # noqa: F401  torch imports it with the first optimiser; the children need not
-from sklearn import datasets  # noqa: F401  likewise
-
 from punce import collectives
+from punce.checkpoint import MANIFEST, STATE, TENSORS
 from tests.runs import tiny
 
 MOST_STEPS = 5  # steps between two kills, so that the run cannot end before the last kill
 SURVIVORS_END_WITHIN = 30.0
+LINGER = 0.004  # seconds between the parts of a save
+SAVE_TAKES = 7 * LINGER
 
 
 @dataclass
@@ -96,13 +97,20 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def kill_once(ranks: Sequence[Rank], rng: random.Random) -> None:
-    """Kill one rank within a random step (or before the first); the others must notice and end by themselves."""
-    victim = rng.choice(ranks)
-    steps = rng.randrange(MOST_STEPS)
+def kill_once(ranks: Sequence[Rank], rng: random.Random, saves_in: Path | None) -> None:
+    """Kill one rank within a random step (or before the first); the others must notice and end by themselves.
+
+    With a folder, kill the first rank, which saves there, at a random moment of its next save.
+    """
+    victim = ranks[0] if saves_in else rng.choice(ranks)
+    steps = rng.randrange(1 if saves_in else 0, MOST_STEPS)
     victim.wait_for_steps(steps)
-    step_takes = 0.015 if len(ranks) == 1 else 0.1  # about; gloo between two busy cores is slow
-    time.sleep(rng.uniform(0.0, step_takes if steps else 0.2))
+    if saves_in:
+        assert saving_process(saves_in, within=20.0) == victim.pid
+        time.sleep(rng.uniform(0.0, SAVE_TAKES))
+    else:
+        step_takes = 0.015 if len(ranks) == 1 else 0.1  # about; gloo between two busy cores is slow
+        time.sleep(rng.uniform(0.0, step_takes if steps else 0.2))
     victim.kill()
     assert victim.wait() == -signal.SIGKILL, "the run ended before it was killed"
     for other in ranks:
@@ -112,6 +120,21 @@ def kill_once(ranks: Sequence[Rank], rng: random.Random) -> None:
             assert wait_within(other, SURVIVORS_END_WITHIN) != 0
     for rank in ranks:
         rank.lines.close()
+
+
+def saving_process(folder: Path, within: float) -> int | None:
+    """Wait for a save to begin and return the process that writes it, which its temporary folder names."""
+    until = time.monotonic() + within
+    while time.monotonic() < until:
+        for temporary in folder.glob(".tmp-*"):
+            return int(temporary.name.split("-")[-2])
+        time.sleep(0.0005)
+    return None
+
+
+def is_torn(temporary: Path) -> bool:
+    """Whether a save was cut short before all its files were written."""
+    return {path.name for path in temporary.iterdir()} != {TENSORS, STATE, MANIFEST}
 
 
 def wait_within(rank: Rank, seconds: float) -> int:
@@ -142,16 +165,23 @@ def terminate_once(ranks: Sequence[Rank], rng: random.Random) -> list[int | None
     return [rank.wait() for rank in ranks]
 
 
-def killed(ranks: Sequence[Rank], rng: random.Random) -> None:
+def killed(ranks: Sequence[Rank], rng: random.Random, saves_in: Path | None) -> None:
     try:
-        kill_once(ranks, rng)
+        kill_once(ranks, rng, saves_in)
     except AssertionError as failure:
         for rank in ranks:
             rank.kill()
         raise AssertionError(f"{failure}; exit codes {[rank.wait() for rank in ranks]}") from failure
 
 
+def import_what_the_children_need() -> None:
+    """They would import it with their first optimiser and data set; here it is done once for all."""
+    import torch._dynamo  # noqa: F401
+    from sklearn import datasets  # noqa: F401
+
+
 def main() -> None:
+    import_what_the_children_need()
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--world", type=int, default=1)
@@ -160,14 +190,17 @@ def main() -> None:
     options = parser.parse_args()
     folder, others = options.run[0], options.run[1:]
     whole = finish(fork_ranks([f"{folder}-whole", *others, "--save-every", "1e9"], options.world))
-    rng, cut_short, world = random.Random(options.seed), 0, options.world
-    for _ in range(options.kills):
-        killed(fork_ranks([folder, *others, "--announce"], world), rng)
-        cut_short += any(Path(folder).glob("checkpoints/.tmp-*"))
+    rng, world, saves_in = random.Random(options.seed), options.world, Path(folder) / "checkpoints"
+    cut_short = torn = 0
+    for number in range(options.kills):
+        line = [folder, *others, "--announce", "--linger", str(LINGER)]
+        killed(fork_ranks(line, world), rng, saves_in if number % 2 else None)
+        left = list(saves_in.glob(".tmp-*"))
+        cut_short, torn = cut_short + bool(left), torn + any(map(is_torn, left))
     codes = terminate_once(fork_ranks([folder, *others, "--announce"], world), rng)
     digest = finish(fork_ranks(options.run, options.world))
-    result = {"whole": whole, "sha256": digest, "sigterm": codes, "cut_short": cut_short}
-    sys.stdout.write(json.dumps(result) + "\n")
+    result = {"whole": whole, "sha256": digest, "sigterm": codes, "cut_short": cut_short, "torn": torn}
+    sys.stdout.write(json.dumps(result | {"left": len(list(saves_in.glob(".tmp-*")))}) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.runs import tiny
+from tests.runs.killing import LINGER, SAVE_TAKES, saving_process
 from tests.runs.tiny import ROOT
 
 ENVIRONMENT = os.environ | {
@@ -48,7 +49,9 @@ def test_twenty_kills_at_random_moments_and_a_sigterm_end_in_the_same_bits(
     outcome = output_of("tests.runs.killing", *run)
     assert outcome["sha256"] == outcome["whole"]
     assert outcome["sigterm"] == [143] * world
-    assert outcome["cut_short"] >= (3 if world == 1 else 0)  # the kills did hit saves
+    assert outcome["cut_short"] >= 5  # the kills did hit saves,
+    assert outcome["torn"] >= 1  # some before all files were written,
+    assert outcome["left"] == 0  # and what they left behind was removed
 
 
 def start(module: str, *arguments: str) -> subprocess.Popen[str]:
@@ -111,22 +114,27 @@ def test_torchrun_restarts_after_a_worker_killed_itself(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_torchrun_with_twenty_workers_killed_at_random_moments(tmp_path: Path) -> None:
     rng, kills = random.Random(2), 20
-    process = start(*torchrun(kills + 5, str(tmp_path / "run"), "--epochs", "14", "--announce"))
+    arguments, saves_in = ["--epochs", "14", "--announce", "--linger", str(LINGER)], tmp_path / "run" / "checkpoints"
+    process = start(*torchrun(kills + 5, str(tmp_path / "run"), *arguments))
     assert process.stdout is not None
+    in_saves = 0
     seen: list[str] = []
     for line in process.stdout:
         seen.append(line)
         step = re.search(r"step (\d+) of process (\d+)", line)
         if step and kills and rng.random() < 0.2:
-            time.sleep(rng.uniform(0, 0.1))
+            saving = saving_process(saves_in, within=1.0) if kills % 2 else None
+            time.sleep(rng.uniform(0, SAVE_TAKES if saving else 0.1))
             try:
-                os.kill(int(step[2]), signal.SIGKILL)
+                os.kill(saving or int(step[2]), signal.SIGKILL)
             except ProcessLookupError:
                 continue  # it had already been ended for its peer's sake
             kills -= 1
+            in_saves += any(saves_in.glob(f".tmp-*-{saving}-*"))
     process.stdout.close()
     assert process.wait(timeout=TIMEOUT) == 0, "".join(seen[-60:])
     assert kills == 0
+    assert in_saves >= 3
     whole = output_of(*torchrun(0, str(tmp_path / "whole"), "--epochs", "14", "--save-every", "1e9"))
     assert json.loads(next(line for line in reversed(seen) if line.startswith("{"))) == whole
 

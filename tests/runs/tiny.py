@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -22,7 +23,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from punce import collectives
+from punce import checkpoint, collectives
 from punce.data import load, simulate_pu
 from punce.encoders import Encoder
 from punce.encoders.encoder import projector
@@ -91,6 +92,7 @@ def arguments(line: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--double", action="store_true")
     parser.add_argument("--announce", action="store_true", help="write a line to stdout as each step begins")
     parser.add_argument("--die-at", type=int, help="the last rank kills itself with SIGKILL at this step, once")
+    parser.add_argument("--linger", type=float, default=0.0, help="seconds by which every part of a save takes longer")
     parser.add_argument("--out", type=Path, help="where the first rank writes the weights")
     return parser.parse_args(line)
 
@@ -98,6 +100,8 @@ def arguments(line: list[str] | None = None) -> argparse.Namespace:
 def train(options: argparse.Namespace, before_step: Callable[[int], None] | None = None) -> str:
     """The run; `before_step` is called with 1, 2, … as this process begins its steps. Returns the sha256."""
     torch.set_num_threads(options.threads)
+    if options.linger:
+        linger_in_saves(options.linger)
     torch.manual_seed(1 + collectives.rank())  # ranks draw different dropout masks, as real runs do
     train_part = load("digits").train
     X, sample = torch.from_numpy(train_part.X), simulate_pu(train_part.y_true, 60, seed=0)
@@ -116,6 +120,18 @@ def train(options: argparse.Namespace, before_step: Callable[[int], None] | None
             save_file({k: v.contiguous() for k, v in encoder.state_dict().items()}, options.out)
         sys.stdout.write(json.dumps({"sha256": sha256_of(encoder), "history": history}) + "\n")
     return sha256_of(encoder)
+
+
+def linger_in_saves(seconds: float) -> None:
+    """Wait before each file of a checkpoint and each flush, as on a slow disk: a kill may then fall between any two."""
+    for name in ("save_file", "_manifest", "_sync"):
+        original = getattr(checkpoint, name)
+
+        def lingering(*args: Any, original: Callable[..., Any] = original) -> Any:
+            time.sleep(seconds)
+            return original(*args)
+
+        setattr(checkpoint, name, lingering)
 
 
 def watch(encoder: Encoder, before_step: Callable[[int], None]) -> None:
@@ -142,9 +158,9 @@ def following(options: argparse.Namespace) -> Callable[[int], None]:
 
 def main() -> None:
     options = arguments()
-    collectives.init_from_environment(timeout=60)
     try:
-        train(options)
+        with collectives.joined(timeout=60):
+            train(options)
     except PunceError as error:
         sys.exit(f"punce: {error}")
 
