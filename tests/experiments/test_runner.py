@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -23,7 +23,7 @@ from punce.experiments.attempt import Report, Task
 from punce.experiments.cell import Cell
 from punce.experiments.pools import InProcess
 from punce.experiments.run_cell import Outcome
-from punce.experiments.runner import EXIT_TERMINATED, run_cells
+from punce.experiments.runner import EXIT_TERMINATED, RunnerError, run_cells
 from punce.experiments.store import ResultStore
 from tests.experiments.tiny import Told, cells, infonce, joint, numbers, punce
 
@@ -195,14 +195,15 @@ def test_a_late_failure_never_replaces_a_result(tmp_path: Path) -> None:
 
 
 class Script:
-    """Two slots; answers each submission with the next line of a cell's script, at once or on demand."""
+    """Two slots; answers each submission at once, with the next line of the cell's script."""
 
     lost: tuple[type[BaseException], ...] = (ConnectionError,)
     runner: int | None = None
     slots = 2
 
     def __init__(self, script: dict[Cell, list[Report | Exception]]) -> None:
-        self.script, self.at_once, self.log = script, 0, []  # type: ignore[var-annotated]
+        self.script = script
+        self.log: list[Cell] = []
         self.pending: list[Future[Report]] = []
 
     def submit(self, task: Task) -> Future[Report]:
@@ -258,6 +259,12 @@ def test_no_worker_is_made_to_wait_for_an_encoder_that_another_is_making(tmp_pat
     order = [infonce("1k"), infonce("3k"), punce()]
     run_cells(order, ResultStore(tmp_path, "smoke"), pool, Told())
     assert pool.log == [infonce("1k"), punce(), infonce("3k")]
+
+
+def test_a_scheduler_that_goes_away_is_one_clear_error(tmp_path: Path) -> None:
+    pool = Script({joint(): [CancelledError()]})
+    with pytest.raises(RunnerError, match="the same command goes on"):
+        run_cells([joint()], ResultStore(tmp_path, "smoke"), pool, Told())
 
 
 def test_cells_asked_for_twice_are_done_once(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def _processor() -> str:
 @contextmanager
 def reproducible(threads: int) -> Iterator[None]:
     """So many threads in torch and in numerical libraries, and deterministic kernels on a graphics card."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the card is first used
     before, was_strict = torch.get_num_threads(), torch.backends.cudnn.deterministic
     torch.set_num_threads(threads)
     torch.backends.cudnn.deterministic = True

@@ -9,12 +9,13 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Protocol
 
+from punce.errors import PunceError
 from punce.experiments.attempt import Report, Task, record_failure
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
@@ -23,6 +24,10 @@ from punce.experiments.store import ResultStore
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 _ASK_AGAIN = 1.0
+
+
+class RunnerError(PunceError):
+    """The run cannot go on, though what was done is safe."""
 
 
 class Watcher(Protocol):
@@ -111,6 +116,10 @@ class _Runner:
         except self._pool.lost as error:
             self._lost(cell, error)
             return
+        except CancelledError:
+            raise RunnerError(
+                "the workers' scheduler is gone; what is done is kept, the same command goes on"
+            ) from None
         if report.status == "busy":
             self._queue.append(cell)
             self._not_before[cell] = time.monotonic() + _ASK_AGAIN
