@@ -179,8 +179,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.second_prior_ = self._second_prior(scores, held_out)
         prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
         self._calibrator = PUCalibrator.fit(p, u, prior)
-        self.held_out_ = {"positive": self._calibrator.probability(p), "unlabelled": self._calibrator.probability(u)}
-        self.threshold_ = choose_threshold(self.threshold, *self.held_out_.values(), prior)
+        probability_p, probability_u = self._calibrator.probability(p), self._calibrator.probability(u)
+        self.held_out_ = {"positive": probability_p, "unlabelled": probability_u}
+        self.threshold_ = choose_threshold(self.threshold, probability_p, probability_u, prior)
         cut = self._calibrator.score_at(self.threshold_)
         metrics = pu_metrics(
             p,  # scores rank without the ties that probabilities can have

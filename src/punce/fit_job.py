@@ -102,11 +102,17 @@ class RunFolder:
 
     def open(self) -> bool:
         """Take the folder; True if it holds an unfinished run of the same configuration to go on with."""
+        goes_on = self.goes_on()
+        if not goes_on:
+            self._write(finished=False)
+        return goes_on
+
+    def goes_on(self) -> bool:
+        """Whether it holds an unfinished run of the same configuration; refuses a folder with anything else in it."""
         file = self.path / "config.json"
         if not file.exists():
-            if self.path.exists() and any(self.path.iterdir()):
+            if self.path.is_dir() and any(self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no punce run; name another folder with --out")
-            self._write(finished=False)
             return False
         saved = self._saved(file)
         if saved.pop("finished", False):
@@ -157,7 +163,7 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
     classifier.check_arguments()
     data, checked = read_and_check(source, say)
     classifier.set_params(kind=data.kind)
-    folder = RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
+    folder = _folder(out, source, model, scores, data)
     is_first = collectives.rank() == 0
     if is_first and folder.open():
         say(f"going on with the unfinished run in {out}")
@@ -169,6 +175,24 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
         _write_results(outcome, checked, X, {"data": asdict(source), "model": asdict(model)}, scores)
         folder.finish()
     return outcome
+
+
+def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> str:
+    """What :func:`run_fit` would do, found out by everything it does before it trains or writes."""
+    classifier = PUClassifier(**asdict(model))
+    classifier.check_arguments()
+    data, _ = read_and_check(source, say)
+    classifier.set_params(kind=data.kind).check_arguments()
+    goes_on = _folder(out, source, model, scores, data).goes_on()
+    how = f"{model.loss or 'no pretraining'}, then {model.risk} ({model.transfer})"
+    if data.kind == "table" and model.encoder == "auto":
+        how = "the ensemble for tables"
+    where = f"go on with the unfinished run in {out}" if goes_on else f"write {out}"
+    return f"would learn with {how}, prior {model.prior}, and {where}"
+
+
+def _folder(out: Path, source: DataOptions, model: ModelOptions, scores: str, data: UserData) -> RunFolder:
+    return RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
 
 
 def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:

@@ -51,8 +51,11 @@ def _reading_options(run: Path, data: Path) -> dict[str, Any]:
     file = run / "config.json"
     if not file.exists():
         return {}
-    saved = json.loads(file.read_text()).get("data", {})
-    options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+    try:
+        saved = json.loads(file.read_text())["data"]
+        options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
     is_table = data.is_file() and (is_csv(data) or is_parquet(data))
     if is_table and options.get("id") not in column_names(data):
         options.pop("id", None)

@@ -60,6 +60,18 @@ def test_a_table_with_categories_and_gaps(on_table: tuple[PUClassifier, pd.DataF
     assert classifier.metrics_.unlabelled.accuracy.value == pytest.approx(0.95, abs=0.08)
 
 
+@pytest.mark.parametrize("loss", ["scl", None])
+def test_a_table_through_a_network(loss: str | None, tmp_path: Path) -> None:
+    frame, labels, _ = blobs()
+    new, _, y = blobs(seed=1)
+    classifier = PUClassifier(encoder="mlp", loss=loss, **FAST).fit(frame, labels)
+    probability = classifier.predict_proba(new)[:, 1]
+    assert roc_auc_score(y, probability) > 0.9
+    assert {row["stage"] for row in classifier.history_} == ({"pretrain", "probe"} if loss else {"joint"})
+    classifier.save(tmp_path / "model")
+    assert (PUClassifier.load(tmp_path / "model").predict_proba(new)[:, 1] == probability).all()
+
+
 def test_columns_are_checked_at_predict(on_table: tuple[PUClassifier, pd.DataFrame, np.ndarray]) -> None:
     classifier, frame, _ = on_table
     with pytest.raises(InputError, match=r"missing: \['b'\]"):

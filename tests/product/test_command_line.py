@@ -143,7 +143,7 @@ def test_a_finished_or_foreign_folder_is_left_alone(tmp_path: Path) -> None:
 def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     blobs(tmp_path / "data.csv", 120)
     said = punce("fit", tmp_path / "data.csv", "--label", "fraud", "--out", tmp_path / "run", "--dry-run").stdout
-    assert "would learn" in said
+    assert f"would learn with the ensemble for tables, prior auto, and write {tmp_path / 'run'}" in said
     assert not (tmp_path / "run").exists()
 
 

@@ -59,9 +59,14 @@ def main() -> None:
         if "--debug" in arguments:
             raise
         code, message = _explained(error)
-        typer.secho(f"punce: {' '.join(message.split())}", err=True, fg=typer.colors.RED)
+        typer.secho(f"punce: {_one_line(message)}", err=True, fg=typer.colors.RED)
     if code:
         raise SystemExit(code) from None
+
+
+def _one_line(message: str) -> str:
+    """Without line breaks, and without control characters that a file's name or header could send to the terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in message).split())
 
 
 def _explained(error: Exception) -> tuple[int, str]:

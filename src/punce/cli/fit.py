@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from punce.fit_job import DataOptions, FitOutcome, ModelOptions
+    from punce.fit_job import FitOutcome
 
 
 def fit(
@@ -48,7 +48,7 @@ def fit(
 
     from punce import collectives
     from punce.errors import InputError
-    from punce.fit_job import DataOptions, ModelOptions, read_and_check, run_fit
+    from punce.fit_job import DataOptions, ModelOptions, plan_fit, run_fit
 
     with collectives.joined():  # under torchrun every rank runs this command
         console = Console(quiet=collectives.rank() > 0)
@@ -79,8 +79,8 @@ def fit(
         )
         folder = out or Path("runs") / data.resolve().stem
         if dry_run:
-            read_and_check(source, console.print)
-            _say_plan(console, source, model, folder)
+            plan = plan_fit(source, model, folder, scores=scores, say=console.print)
+            console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
             return
         _say_outcome(console, run_fit(source, model, folder, scores=scores, say=console.print))
 
@@ -90,12 +90,6 @@ def _number_or_word(value: str) -> float | str:
         return float(value)
     except ValueError:
         return value
-
-
-def _say_plan(console: Console, source: DataOptions, model: ModelOptions, folder: Path) -> None:
-    how = "the table ensemble" if source.kind == "table" else f"{model.loss or 'no pretraining'}, then {model.risk}"
-    plan = f"would learn with {how}, prior {model.prior}, and write {folder}; nothing was written"
-    console.print(plan, highlight=False, markup=False, soft_wrap=True)
 
 
 def _say_outcome(console: Console, outcome: FitOutcome) -> None:

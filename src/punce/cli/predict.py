@@ -15,7 +15,7 @@ def predict(
     deploy_prior: Annotated[
         float | None, typer.Option(help="Share of positives among the new rows, if another than in training.")
     ] = None,
-    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time.")] = 20_000,
+    batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 20_000,
 ) -> None:
     """Score the rows of a new file."""
     from rich.console import Console
@@ -27,4 +27,6 @@ def predict(
     Console().print(
         f"{done.rows:,} rows scored, {done.called:,} called positive (probability ≥ {done.threshold:.3f}): {target}",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )

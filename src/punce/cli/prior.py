@@ -30,7 +30,7 @@ def prior(
     text: Annotated[str | None, typer.Option(help="Column with the text to learn from.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
     """Estimate the share of positives among the unlabelled rows."""
@@ -56,10 +56,10 @@ def prior(
         found = estimate_prior(features, rows.labels, method, **known)
     _show(console, found, scores, rows.labels)
     for note in rows.notes:
-        console.print(f"[dim]{data.name}: {note}[/dim]", highlight=False)
+        console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
     if out is not None:
         _write(out, data, scenario, seed, found)
-        console.print(f"[dim]written: {out}[/dim]", highlight=False)
+        console.print(f"written: {out}", highlight=False, markup=False, soft_wrap=True, style="dim")
 
 
 def _finite(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -167,7 +167,7 @@ def _write(out: Path, data: Path, scenario: str, seed: int, found: PriorEstimate
     import json
 
     from punce import __version__
+    from punce.files import write_text
 
     record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_text(out, json.dumps(record, indent=2) + "\n")

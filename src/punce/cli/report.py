@@ -33,7 +33,7 @@ def report(
         content = replace(content, comparison=comparison(contents))
     target = out or runs[0] / "report.html"
     write_report(content, target)
-    Console().print(f"the page: {target}", highlight=False)
+    Console().print(f"the page: {target}", highlight=False, markup=False, soft_wrap=True)
 
 
 def comparison(contents: dict[str, ReportContent]) -> dict[str, dict[str, Cell]]:

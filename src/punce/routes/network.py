@@ -26,9 +26,13 @@ _HELD_OUT_SCARCE = 0.3
 
 
 class NetworkRoute:
-    """Encoder, view and linear head for images (n, C, H, W) or (n, H, W, C), or embeddings (n, d)."""
+    """Encoder, view and linear head for images (n, C, H, W) or (n, H, W, C), or embeddings (n, d).
 
-    def __init__(self) -> None:
+    `view` says which view to take (name and options); by default it follows from the input.
+    """
+
+    def __init__(self, view: dict[str, Any] | None = None) -> None:
+        self._given_view = view
         self._encoder: Encoder | None = None
         self._view: View | None = None
         self._head: LinearHead | None = None
@@ -56,7 +60,7 @@ class NetworkRoute:
         return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
 
     def _choose(self, x: Tensor, settings: FitSettings) -> None:
-        self._view_spec = view_for(x)
+        self._view_spec = self._given_view or view_for(x)
         self._view = build_view(self._view_spec).fit(x)
         self._view_spec["options"] = asdict(self._view)  # type: ignore[call-overload]
         if isinstance(settings.encoder, Encoder):

@@ -1,4 +1,4 @@
-"""Tables: columns encoded once, then the ensemble that does best on tables (docs/tables.md says why)."""
+"""Tables: columns encoded once, then the ensemble that does best on tables (docs/tables.md says why), or a network."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from punce.data import TableEncoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.routes.route import FitSettings, Fitted, Floats, State
+from punce.routes.table_network import TableNetwork
 from punce.tabular import TabularPU
 
 
 class TableRoute:
-    """A table encoder and :class:`~punce.tabular.TabularPU`, for DataFrames or matrices (n, d)."""
+    """A table encoder and :class:`~punce.tabular.TabularPU`, for DataFrames or matrices (n, d).
+
+    With an encoder other than "auto" the rows go the network's way instead.
+    """
 
     def __init__(self) -> None:
         self._encoder: TableEncoder | None = None
-        self._model: TabularPU | None = None
+        self._model: TabularPU | TableNetwork | None = None
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """The table itself."""
@@ -32,18 +36,23 @@ class TableRoute:
         frame = as_frame(X)
         self._encoder = TableEncoder.fit(frame)
         table = self._encoder.transform(frame)
+        if settings.encoder != "auto":
+            self._model = TableNetwork.untrained(table.values, table.categorical)
+            return self._model.fit(table.values, labels, settings)
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         return Fitted(np.arange(len(labels)), scores, [])
 
     def score(self, X: Any) -> Floats:
-        """Scores of the ensemble. Shape: (n,)."""
+        """Scores of the ensemble or the head. Shape: (n,)."""
         assert self._model is not None
         return np.asarray(self._model.score(self._values(X)), dtype=np.float64)
 
     def embed(self, X: Any) -> Floats:
-        """The encoded columns, missing values at the column's centre. Shape: (n, d)."""
+        """The encoded columns, missing values at the column's centre; a network's features. Shape: (n, d)."""
+        if isinstance(self._model, TableNetwork):
+            return self._model.embed(self._values(X))
         centred: Floats = np.nan_to_num(self._values(X).astype(np.float64))
         return centred
 
@@ -63,7 +72,8 @@ class TableRoute:
         """Inverse of :meth:`state`."""
         route = cls()
         route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
-        route._model = TabularPU.from_state(tensors, content["model"])
+        kind = TableNetwork if "network" in content["model"] else TabularPU
+        route._model = kind.from_state(tensors, content["model"])
         return route
 
 

@@ -154,6 +154,7 @@ class TabularPU:
                 for name, count in content["fitted"].items()
             }
             model.out_of_fold_scores_ = arrays["out_of_fold_scores"]
+            _refuse_wide_trees(arrays, model.n_columns_)
         except (KeyError, TypeError) as error:
             raise InputError(f"not a stored table model: {error!r}") from error
         return model
@@ -224,6 +225,13 @@ def _scale(scores: Floats, labels: Labels) -> _Scale:
 
 def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _refuse_wide_trees(arrays: Mapping[str, npt.NDArray[Any]], n_columns: int) -> None:
+    """A damaged file must not read beside a row."""
+    for name, array in arrays.items():
+        if name.endswith(".feature") and array.size and int(array.max()) >= n_columns:
+            raise InputError(f"not a stored table model: {name} names a column beyond the {n_columns} there are")
 
 
 def _checked(
