@@ -22,7 +22,8 @@ RULES = (
     "between them. It shows if the 95 % t-interval of that mean lies above zero; it does not show if zero lies within. "
     "A level is reached if our mean is at or above the paper's. One seed has no interval and settles nothing. Square "
     "brackets hold 95 % intervals; differences are in points.",
-    "All accuracies are PU-selected: no true label chose an epoch or a setting.",
+    "All accuracies are PU-selected: epochs were chosen without negatives (in the PNU tables, on the labels that were "
+    "given for training), never by test labels.",
 )
 
 
