@@ -108,7 +108,7 @@ def fewshot(
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
     _check(X, labels, validation, config)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[X.device] if X.is_cuda else []):
         model = _Both(encoder, config.project)
         synchronise_batch_norm(model).train()
         batches = StratifiedBatches(labels, config.batch_size, config.seed, 1, config.labelled_share)

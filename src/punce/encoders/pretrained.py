@@ -106,7 +106,7 @@ def load_pretrained(folder: Path) -> tuple[nn.Module, Any]:
     weight_files(folder)
     if (folder / "adapter_config.json").exists():
         raise InputError(f"{folder} holds an adapter, not an encoder; merge it into its base model first")
-    with quietly(), torch.random.fork_rng():
+    with quietly(), torch.random.fork_rng(devices=[]):
         config = _load_config(folder)
         return _load_network(folder, config), _load_tokenizer(folder)
 

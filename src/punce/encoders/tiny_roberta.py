@@ -35,7 +35,7 @@ def write_tiny_roberta(folder: Path, words: tuple[str, ...] = (), seed: int = 0,
     import transformers
 
     roberta: Any = transformers  # whose annotations are narrower than what it takes
-    with quietly(), torch.random.fork_rng():
+    with quietly(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         tokenizer = roberta.RobertaTokenizer(*_vocabulary(words))
         config = roberta.RobertaConfig(**{"vocab_size": len(tokenizer), **_SIZES, **sizes})

@@ -40,7 +40,7 @@ class SentenceVectors:
         unique = list(dict.fromkeys(texts))
         self._rows = self._read(folder, unique)
         if len(self._rows) != len(unique):
-            self._rows = self.encoder.embed(unique, progress=progress)
+            self._rows = self.encoder.embed(unique, progress=progress and collectives.rank() == 0)
             self._write(folder, unique)
         self._known = {text: row for row, text in enumerate(unique)}
         whole = self._rows[[self._known[text] for text in texts]]

@@ -12,6 +12,7 @@ from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.model_file import ModelFileError
+from punce.routes.heads import automatic_epochs
 from punce.routes.network import NetworkRoute, check_device
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.routes.sentences import SentenceVectors
@@ -19,6 +20,9 @@ from punce.routes.tuned_text import TunedTransformer
 from punce.routes.words import WordVectors
 
 WORD_COUNTS = "tfidf"
+VIEW = {"noise": 0.3, "dropout": 0.5}
+EPOCHS = 25
+"""View and most epochs of the network on frozen embeddings: with more it learns the labelled rows by heart."""
 _INNER = "vectors."
 
 
@@ -86,7 +90,9 @@ class _OnVectors:
     """Texts to vectors, vectors the network's way."""
 
     def __init__(self, vectors: WordVectors | SentenceVectors, network: NetworkRoute | None = None) -> None:
-        self._vectors, self._network = vectors, network or NetworkRoute()
+        is_frozen = isinstance(vectors, SentenceVectors)
+        view = {"name": "embedding", "options": VIEW} if is_frozen else None
+        self._vectors, self._network = vectors, network or NetworkRoute(view)
 
     @property
     def how(self) -> str:
@@ -96,6 +102,8 @@ class _OnVectors:
         is_network = isinstance(settings.encoder, Encoder) and not isinstance(settings.encoder, Transformer)
         keeps = is_network or (isinstance(settings.encoder, str) and settings.encoder in ENCODERS)
         settings = settings if keeps else replace(settings, encoder="auto")
+        if isinstance(self._vectors, SentenceVectors):
+            settings = replace(settings, epochs=settings.epochs or min(EPOCHS, automatic_epochs(len(texts))))
         return self._network.fit(self._vectors.vectors(texts), labels, settings)
 
     def score(self, texts: list[str]) -> Floats:
