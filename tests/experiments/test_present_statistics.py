@@ -75,14 +75,20 @@ def test_the_best_and_those_behind_it() -> None:
     }
     found = standing(group)
     assert found is not None
-    assert found.best == "a"
+    assert found.best == {"a"}
     assert found.behind == {"b"}
+
+
+def test_equal_means_are_equally_best() -> None:
+    found = standing({"a": {0: 59.17, 1: 60.0}, "b": {0: 60.0, 1: 59.17}, "c": {0: 50.0, 1: 50.0}})
+    assert found is not None
+    assert found.best == {"a", "b"}
 
 
 def test_nothing_is_marked_with_one_seed_and_nothing_is_best_of_one() -> None:
     one_seed = standing({"a": {0: 95.0}, "b": {0: 60.0}})
     assert one_seed is not None
-    assert one_seed.best == "a"
+    assert one_seed.best == {"a"}
     assert not one_seed.behind
     assert standing({"a": {0: 95.0, 1: 96.0}, "b": {}}) is None
 

@@ -109,7 +109,7 @@ class Grid:
     def is_best(self, place: Place) -> bool:
         """Whether its mean is the highest of its group."""
         one = self.standings.get(self.group_of(place))
-        return one is not None and one.best == place
+        return one is not None and place in one.best
 
     def is_behind(self, place: Place) -> bool:
         """Whether the test puts it behind the best of its group."""

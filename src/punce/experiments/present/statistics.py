@@ -18,7 +18,7 @@ from punce.errors import InputError
 LEVEL = 0.95
 """Of the intervals; marks use 1 − LEVEL."""
 
-_NO_SPREAD = 1e-9  # differences that agree but for rounding
+_NO_SPREAD = 1e-9  # what agrees but for rounding
 
 K = TypeVar("K", bound=Hashable)
 BySeed = Mapping[int, float]
@@ -89,16 +89,16 @@ def paired_difference(first: BySeed, second: BySeed) -> Difference | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """The best of a group by its mean, and those the test sets apart from it."""
+    """The best of a group by its mean (several if their means are equal), and those the test sets apart from it."""
 
-    best: Hashable
+    best: frozenset[Hashable]
     behind: frozenset[Hashable]
 
 
 def standing(group: Mapping[K, BySeed]) -> Standing | None:
     """The best member, and those that paired t-tests against it, Holm-corrected within the group, put behind it.
 
-    None for a group with fewer than two measured members: nothing is best of one. Ties go to the first.
+    None for a group with fewer than two measured members: nothing is best of one.
     """
     means = {name: summarise(list(values.values())).mean for name, values in group.items() if values}
     if len(means) < 2:
@@ -109,7 +109,8 @@ def standing(group: Mapping[K, BySeed]) -> Standing | None:
         difference = paired_difference(group[best], group[name])
         if name != best and difference is not None and difference.p is not None:
             p_values[name] = difference.p
-    return Standing(best, frozenset(holm(p_values)))
+    ties = frozenset(name for name in means if means[best] - means[name] < _NO_SPREAD)
+    return Standing(ties, frozenset(holm(p_values)) - ties)
 
 
 def holm(p_values: Mapping[Hashable, float], level: float = 1 - LEVEL) -> set[Hashable]:
