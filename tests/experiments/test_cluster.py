@@ -64,6 +64,7 @@ def test_killed_workers_lose_nothing_and_the_numbers_are_those_of_one_process(cl
     assert numbers(results, cells()) == numbers(tmp_path / "alone", cells())
 
 
-def test_a_scheduler_that_is_not_there_is_one_clear_error() -> None:
-    with pytest.raises(InputError, match="no Dask scheduler answers at tcp://127"):
-        Cluster("tcp://127.0.0.1:9", patience=1)
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tcp://127.0.0.1:port", "nonsense://here"])
+def test_a_scheduler_that_is_not_there_is_one_clear_error(address: str) -> None:
+    with pytest.raises(InputError, match=f"no Dask scheduler answers at {address}"):
+        Cluster(address, patience=1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from concurrent.futures import Future
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from punce.errors import InputError
 from punce.experiments.attempt import Report, Task, attempt
@@ -92,8 +94,9 @@ class Cluster:
             raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
         make: Any = distributed.Client
         try:
+            _knock(address, patience)
             self._client: Any = make(address, timeout=patience, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
+        except (OSError, ValueError) as error:  # a TimeoutError is an OSError
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
         self._executor = self._client.get_executor(pure=False)
         self.lost: tuple[type[BaseException], ...] = (distributed.KilledWorker,)
@@ -113,3 +116,10 @@ class Cluster:
         """Cancel what is queued and leave the cluster as it is."""
         self._executor.shutdown(wait=False, cancel_futures=True) if now else self._executor.shutdown()
         self._client.close()
+
+
+def _knock(address: str, patience: float) -> None:
+    """Is anyone there? A client that fails to connect leaves threads and complaints behind."""
+    parts = urlsplit(address)
+    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), patience).close()
