@@ -178,7 +178,8 @@ def _train(
             if is_chosen:
                 scores = score_rows(model, view, X[held_out])
                 error = zero_one_risk(scores, label_of[held_out], prior, risk.decision_score)
-                best.offer(model, error)
+                # Of equals the later: with every row on one side of the cut (PN) epochs differ in ranking alone.
+                best.offer(model, error, or_equal=True)
                 run.record(held_out_risk=error)
     if is_chosen and config.epochs:
         model.load_state_dict(best.state)

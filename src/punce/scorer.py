@@ -81,9 +81,9 @@ class Best:
         self.criterion = float("inf")
         self.state = _copy(module)
 
-    def offer(self, module: nn.Module, criterion: float) -> None:
-        """Keep the module's state if its criterion is lower than any before."""
-        if criterion < self.criterion:
+    def offer(self, module: nn.Module, criterion: float, *, or_equal: bool = False) -> None:
+        """Keep the module's state if its criterion is lower than any before; with `or_equal` also if it is as low."""
+        if criterion < self.criterion or (or_equal and criterion == self.criterion):
             self.criterion, self.state = criterion, _copy(module)
 
     def state_dict(self) -> dict[str, Any]:

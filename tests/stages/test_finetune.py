@@ -161,6 +161,21 @@ def test_the_epoch_is_the_best_by_held_out_risk_and_observers_only_watch() -> No
     assert torch.equal(unwatched["head.weight"], head.weight)
 
 
+def test_of_epochs_that_all_call_nothing_positive_the_last_is_kept() -> None:
+    """PN with few labelled rows: no row is more likely labelled than not, yet later epochs rank better."""
+    d, encoder = digits(20), small_encoder()
+    config = FinetuneConfig(epochs=3, batch_size=256)
+    seen: list[torch.Tensor] = []
+
+    def observer(scores_of: object) -> dict[str, float]:
+        seen.append(scores_of(d.X_test))  # type: ignore[operator]
+        return {}
+
+    head = train_from_scratch(encoder, d.view, d.X, d.labels, PN(), config, prior=d.prior, observer=observer)
+    assert len({row["held_out_risk"] for row in head.history}) == 1
+    torch.testing.assert_close(head(extract_features(encoder, d.view, d.X_test)), seen[-1], rtol=1e-4, atol=1e-4)
+
+
 def test_labelled_rows_are_oversampled_only_where_a_batch_needs_it_and_the_risk_allows_it() -> None:
     scarce, plenty = digits(10).labels, digits(200).labels  # of 1,438 rows
     config = FinetuneConfig(batch_size=256)
