@@ -29,7 +29,7 @@ from punce.model_file import ModelFileError, read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
 from punce.routes import ROUTES, FitSettings, check_encoder, kind_of
 from punce.routes.heads import check_head
-from punce.routes.kinds import KINDS, check_rows
+from punce.routes.kinds import KINDS, check_rows, plain_rows
 from punce.routes.network import check_device
 from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
 from punce.thresholds import Rule, check_rule, choose_threshold
@@ -107,6 +107,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With a `folder` training is checkpointed there and goes on after a kill.
         """
         self.check_arguments()
+        X = plain_rows(X)
         check_rows(X)
         labels = _labels(y)
         require_positive_and_unlabelled(labels, "y")
@@ -236,13 +237,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self, "classes_")
+        X = plain_rows(X)
         self._check_columns(X)
         return self._route.score(X)
 
     def embed(self, X: Any) -> Floats:
         """What the scores were made from. Shape: (n, D)."""
         check_is_fitted(self, "classes_")
-        return self._route.embed(X)
+        return self._route.embed(plain_rows(X))
 
     def save(self, path: str | Path) -> None:
         """Write the classifier as a folder of safetensors and JSON."""
@@ -306,9 +308,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        is_table = self.kind in ("auto", "table")
+        tags.input_tags.allow_nan = is_table
+        tags.input_tags.categorical = is_table
+        tags.input_tags.string = self.kind != "embedding"
         return tags
 
 
@@ -325,6 +328,7 @@ def _labels(y: Any) -> Labels:
     """Labels of the vocabulary, with scikit-learn's words where its users expect them."""
     if y is None:
         raise InputError("PUClassifier requires y to be passed, but the target y is None")
+    y = plain_rows(y)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         what = "A column-vector y was passed when a 1d array was expected; it was read as one"
         warnings.warn(what, DataConversionWarning, stacklevel=3)

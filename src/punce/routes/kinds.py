@@ -33,6 +33,17 @@ def kind_of(X: Any) -> Kind:
     )
 
 
+def plain_rows(X: Any) -> Any:
+    """Frames of other libraries as pandas', and anything else that says it is an array as one."""
+    if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple) or issparse(X):
+        return X
+    if hasattr(X, "to_pandas"):  # polars, Arrow
+        return X.to_pandas()
+    if hasattr(X, "detach"):  # torch
+        return X.detach().cpu().numpy()
+    return np.asarray(X) if hasattr(X, "__array__") else X
+
+
 def check_rows(X: Any) -> None:
     """Refuse what no route reads: sparse or complex matrices, no rows, no columns."""
     if issparse(X):

@@ -141,11 +141,14 @@ def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
 
 def as_tensor(X: Any) -> Tensor:
     """Rows as a tensor: images as (n, C, H, W), embeddings as float32 (n, d)."""
-    x = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X))
+    x = X if isinstance(X, Tensor) else torch.from_numpy(_numbers(X))
     if x.dim() == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
         x = x.permute(0, 3, 1, 2).contiguous()
     if x.dim() not in (2, 4):
-        raise InputError(f"expected images (n, C, H, W), (n, H, W, C) or embeddings (n, d), got shape {tuple(x.shape)}")
+        raise InputError(
+            f"expected images (n, C, H, W), (n, H, W, C) or embeddings (n, d), got shape {tuple(x.shape)}. "
+            "Reshape your data: one row is (1, d)"
+        )
     if x.dim() == 4:
         return x
     x = x.float()
@@ -153,6 +156,21 @@ def as_tensor(X: Any) -> Tensor:
         row = int((~x.isfinite().all(1)).nonzero()[0])
         raise InputError(f"row {row} of the embeddings holds a NaN or infinite value; drop or fill it")
     return x
+
+
+def _numbers(X: Any) -> Any:
+    """An array torch can take: numbers kept as Python objects become floats."""
+    array = np.ascontiguousarray(X) if np.ndim(X) else np.asarray(X)
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        # the words scikit-learn's own validation uses, and its TypeError
+        kind = TypeError if isinstance(error, TypeError) else InputError
+        raise kind(
+            f"embeddings must be numbers; float() argument must be a string or a real number: {error}"
+        ) from error
 
 
 def build_loss(name: str, prior: float) -> ContrastiveLoss:
