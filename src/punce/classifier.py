@@ -64,7 +64,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: seed of everything random.
 
     Attributes:
-        prior_: the PriorEstimate used; second_prior_: the estimate on the learned scores (None if not estimated).
+        prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
+            training, or second_prior_, from the learned scores (None if the prior was given).
         scores_: P(y=1 | x) of the training rows. threshold_: from which probability a row is called positive.
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
@@ -120,10 +121,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_encoder(self.encoder, self.kind_)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(Path(folder) if folder else None)
-        self.prior_ = self._first_prior(self._route.prepare(X, settings), labels)
-        fitted = self._route.fit(
-            X, labels, replace(settings, prior=float(np.clip(self.prior_.value, _NEAR, 1 - _NEAR)))
-        )
+        self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
+        told = float(np.clip(self.first_prior_.value, _NEAR, 1 - _NEAR))
+        fitted = self._route.fit(X, labels, replace(settings, prior=told))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self._calibrate(fitted.rows, fitted.scores, labels)
         scores = self._route.score(X)
@@ -178,6 +178,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = labels[rows]
         p, u = scores[held_out == POSITIVE], scores[held_out == UNLABELLED]
         self.second_prior_ = self._second_prior(scores, held_out)
+        self.prior_ = _tighter(self.first_prior_, self.second_prior_)
         prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
         self._calibrator = PUCalibrator.fit(p, u, prior)
         probability_p, probability_u = self._calibrator.probability(p), self._calibrator.probability(u)
@@ -209,9 +210,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             second = estimate_prior(None, labels, scores=scores, random_state=self.seed_, scenario=self.scenario)
-        if abs(second.value - self.prior_.value) > _DISAGREE:
+        first = self.first_prior_
+        if abs(second.value - first.value) > _DISAGREE:
             warnings.warn(
-                f"the share of positives among the unlabelled rows is {self.prior_.value:.2f} by a first model and "
+                f"the share of positives among the unlabelled rows is {first.value:.2f} by a first model and "
                 f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
                 ClassifierWarning,
                 stacklevel=4,
@@ -322,6 +324,16 @@ def _seed(random_state: int | None) -> int:
     if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
         raise InputError(f"random_state must be None or a whole number from 0 to 2³² − 1, got {random_state!r}")
     return int(random_state)
+
+
+def _tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
+    """The estimate with the smaller upper end.
+
+    Scores that leave positives and negatives mixed give too large a share, never too small a one: what they bound is
+    the largest share that p_U − π·p_P ≥ 0 allows, and better scores bound it tighter. So the smaller upper confidence
+    bound is taken, as BBE does among thresholds; few held-out rows have a wide interval and leave the first.
+    """
+    return first if second is None or first.high <= second.high else second
 
 
 def _labels(y: Any) -> Labels:

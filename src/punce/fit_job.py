@@ -242,6 +242,7 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
     second = classifier.second_prior_
     numbers = {
         "prior": classifier.prior_.as_dict(),
+        "first_prior": classifier.first_prior_.as_dict(),
         "second_prior": None if second is None else second.as_dict(),
         "threshold": classifier.threshold_,
         "recall": asdict(metrics.recall),

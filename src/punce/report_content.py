@@ -82,10 +82,13 @@ def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
 
 
 def _prior_facts(classifier: PUClassifier) -> PriorFacts:
-    prior, second = classifier.prior_, classifier.second_prior_
+    prior, first, second = classifier.prior_, classifier.first_prior_, classifier.second_prior_
     others: tuple[OtherEstimate, ...] = ()
     if second is not None:
-        others = (OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),)
+        others = (
+            OtherEstimate(f"{first.method} before training", first.value, first.low, first.high),
+            OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
+        )
     given = prior.method == "given"
     low, high = (None, None) if given else (prior.low, prior.high)
     return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings)

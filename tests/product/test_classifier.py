@@ -139,6 +139,13 @@ def test_the_prior_is_estimated_and_kept_with_its_interval() -> None:
     assert classifier.prior_.low <= classifier.prior_.value <= classifier.prior_.high
     assert classifier.prior_.value == pytest.approx(truth, abs=0.1)
     assert classifier.second_prior_ is not None
+    assert classifier.prior_.high == min(classifier.first_prior_.high, classifier.second_prior_.high)
+
+
+def test_a_given_prior_is_kept() -> None:
+    frame, labels, _ = blobs(300, 60)
+    classifier = PUClassifier(prior=0.35).fit(frame, labels)
+    assert (classifier.prior_.value, classifier.second_prior_) == (0.35, None)
 
 
 def test_pipeline_clone_and_grid_search() -> None:
