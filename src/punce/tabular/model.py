@@ -228,10 +228,14 @@ def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Arrays:
 
 
 def _refuse_wide_trees(arrays: Mapping[str, npt.NDArray[Any]], n_columns: int) -> None:
-    """A damaged file must not read beside a row."""
+    """A damaged file must not read beside a row. A forest sees one-hot columns: its own ``numeric`` and ``codes``."""
     for name, array in arrays.items():
-        if name.endswith(".feature") and array.size and int(array.max()) >= n_columns:
-            raise InputError(f"not a stored table model: {name} names a column beyond the {n_columns} there are")
+        if not name.endswith(".feature") or not array.size:
+            continue
+        codes, numeric = (arrays.get(".".join([*name.split(".")[:2], part])) for part in ("codes", "numeric"))
+        width = n_columns if codes is None or numeric is None else len(codes) + len(numeric)
+        if int(array.max()) >= width:
+            raise InputError(f"not a stored table model: {name} names a column beyond the {width} there are")
 
 
 def _checked(
