@@ -32,6 +32,7 @@ from punce.report import (
     score_histogram,
     top_rows,
 )
+from punce.thresholds import Rule
 
 
 def report_content(
@@ -53,7 +54,7 @@ def report_content(
         prior=_prior_facts(classifier),
         quality=_quality(classifier),
         threshold=Threshold(
-            classifier.threshold_, str(classifier.threshold), int((on_u >= classifier.threshold_).sum())
+            classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
         histogram=score_histogram(p, u),
         review=review_curve(p, u, prior, n_rows=n_u, prior_interval=_prior_interval(classifier)),
@@ -66,6 +67,15 @@ def report_content(
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         software=f"punce {__version__}",
     )
+
+
+def _rule_in_words(rule: Rule) -> str:
+    if not isinstance(rule, str):
+        return "as given"
+    name, _, wanted = rule.partition("=")
+    if wanted:
+        return f"{'the lowest' if name == 'precision' else 'the highest'} with an estimated {name} of {wanted}"
+    return {"accuracy": "the likelier of the two, which is best for accuracy", "f1": "best for F1"}.get(rule, rule)
 
 
 def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
@@ -143,7 +153,13 @@ def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
     xy, method = lay_out(features)
     names = [str(data.ids[int(i)]) for i in rows]
     return row_map(
-        xy, classifier.scores_[rows], data.labels[rows], names, method=method, of=len(data), **_shown(data, X, rows)
+        xy,
+        classifier.scores_[rows],
+        data.labels[rows],
+        names,
+        method=f"{method} of the {'columns' if data.kind == 'table' else 'learned features'}",
+        of=len(data),
+        **_shown(data, X, rows),
     )
 
 

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from punce.report import DataFacts, Interval, PriorFacts, Quality, ReportContent, ReviewCurve, render_report
+from punce.report import (
+    DataFacts,
+    Interval,
+    PriorFacts,
+    Quality,
+    ReportContent,
+    ReviewCurve,
+    TopRow,
+    TopRows,
+    render_report,
+)
 from punce.report.charts.axes import tick_label, ticks
 from punce.report.words import (
     count,
@@ -130,3 +140,19 @@ def test_review_goals_name_the_first_enough() -> None:
 def test_a_large_page_stays_under_two_megabytes(kind: str) -> None:
     page = content(3000, 100, images=kind == "images", texts=kind == "texts", size=32)
     assert len(render_report(page).encode()) < 2_000_000
+
+
+def test_shares_of_several_runs_are_shown_in_per_cent_and_sort_by_number() -> None:
+    runs = {"a": {"prior": 0.31234, "auc": 0.98765, "seconds": 12}, "b": {"prior": None, "auc": 1.0, "seconds": 7}}
+    page = render_report(ReportContent("runs", comparison=runs)).replace("\u00a0", " ")
+    assert '<td class="num" data-value="0.31234">31.2 %</td>' in page
+    assert '<td class="num" data-value="1.0">100.0 %</td>' in page
+    assert "Share of positives" in page
+    assert "<bdi>12</bdi>" in page
+
+
+def test_short_row_names_are_not_broken() -> None:
+    top = TopRows((TopRow(1, "P-0108", 0.9), TopRow(2, "a name that is rather long and may wrap", 0.8)))
+    page = render_report(ReportContent("rows", top=top))
+    assert '<th scope="row" class="name short"><bdi>P-0108</bdi></th>' in page
+    assert '<th scope="row" class="name"><bdi>a name' in page

@@ -80,6 +80,7 @@ def _environment() -> jinja2.Environment:
         review_goals=words.review_goals,
         flatten=words.flatten,
         comparison_decimals=parts.comparison_decimals,
+        shares=words.SHARES,
         top_columns=parts.top_columns,
         training_panels=parts.training_panels,
         zip=zip,

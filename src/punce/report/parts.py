@@ -57,7 +57,7 @@ def training_panels(stage: str, epochs: Sequence[dict[str, float | None]]) -> li
     """One small chart for each quantity of a stage; rows without an epoch are counted from 1."""
     names = [name for name in dict.fromkeys(name for row in epochs for name in row) if name != "epoch"]
     at = [float(number) for number in (row.get("epoch", i + 1) or i + 1 for i, row in enumerate(epochs))]
-    return [charts.curve_panel(stage, name, at, [row.get(name) for row in epochs]) for name in names]
+    return [charts.curve_panel(stage, name.replace("_", " "), at, [row.get(name) for row in epochs]) for name in names]
 
 
 def comparison_decimals(comparison: dict[str, dict[str, Cell]]) -> dict[str, int]:

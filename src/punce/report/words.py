@@ -19,6 +19,8 @@ MEASURES: dict[str, str] = {
     "f1": "F1",
     "auc": "AUC",
 }
+SHARES: dict[str, str] = {"prior": "Share of positives", **MEASURES}
+"""Columns of the table of several runs that are shown in per cent."""
 
 
 def printable(text: str) -> str:
