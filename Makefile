@@ -5,18 +5,26 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 
 .PHONY: demo test slow lint clean
 
 # The whole environment is pinned by constraints.txt, so that two checkouts never differ.
-$(READY): pyproject.toml constraints.txt
-	@echo "Setting up $(VENV): once, a few minutes"
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+$(BASE): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV): once, about a minute"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[text,cluster,tensorboard,dev]"
+	$(PIP) --no-compile -e .
 	@touch $@
 
-demo: $(READY)
+$(READY): $(BASE)
+	@echo "Adding what tests and extras need: once, a minute or two"
+	$(PIP) -e ".[text,cluster,tensorboard,dev]"
+	@touch $@
+
+demo: $(BASE)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
