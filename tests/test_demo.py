@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
+import pytest
+
 DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
-METHODS = ["InfoNCE", "SCL", "puNCE", "nnPU from scratch"]
+RUNS = {"InfoNCE": "infonce", "SCL": "scl", "puNCE": "punce", "nnPU from scratch": "scratch"}
 
 
-def test_the_demo_prints_its_table_and_leaves_picture_and_numbers(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "80"}
-    done = subprocess.run(
+def demo(out: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, str(DEMO), "--quick", "--out", str(out)],
         capture_output=True,
         text=True,
-        env=environment,
-        timeout=120,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "80"},
+        timeout=200,
     )
+
+
+def test_the_demo_fits_four_times_prints_the_table_and_says_where_the_page_is(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = demo(out)
     assert done.returncode == 0, done.stderr
     results = json.loads((out / "results.json").read_text())["results"]
-    assert [result["method"] for result in results] == METHODS
+    assert [result["method"] for result in results] == list(RUNS)
     for result in results:
         row = next(line for line in done.stdout.splitlines() if line.startswith(f"│ {result['method']} "))
-        assert f"{100 * result['true_accuracy']:.1f}" in row
+        assert f"{100 * result['true_accuracy']:.1f} %" in row
+        assert f"{100 * result['estimated_accuracy']:.1f} %" in row
         assert 0.5 < result["true_accuracy"] <= 1.0  # better than a coin even after two epochs
-    assert (out / "scores.png").read_bytes().startswith(b"\x89PNG")
-    assert str(out / "scores.png") in done.stdout
+        run = out / RUNS[result["method"]]
+        assert f"$ punce fit {out / 'digits'} --loss" in done.stdout
+        assert len(pd.read_parquet(run / "scores.parquet")) == 300
+        assert (run / "report.html").exists()
+    assert f"The page to look at: {out / 'report.html'}" in done.stdout
+    page = (out / "report.html").read_text()
+    assert "Runs side by side" in page
+    assert all(name in page for name in RUNS)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(SystemExit, match="holds something else"):
+        runpy.run_path(str(DEMO))["clear"](tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
