@@ -430,7 +430,11 @@ def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
     ("arguments", "limit"),
     [
         (["fit", "good.csv", "--label", "y", "--prior", "0.3", "--out", "full"], 20_000),
-        (["fit", "good.npz", "--label", "y", "--prior", "0.3", "--epochs", "1", "--out", "full"], 20_000),
+        pytest.param(
+            ["fit", "good.npz", "--label", "y", "--prior", "0.3", "--epochs", "1", "--out", "full"],
+            20_000,
+            marks=pytest.mark.slow,
+        ),
         (["predict", "run", "new.csv", "--out", "full.parquet"], 1_000),
         (["report", "run", "--out", "full.html"], 10_000),
         (["prior", "good.csv", "--label", "y", "--method", "bbe", "--out", "full.json"], 50),

@@ -76,13 +76,11 @@ def test_csv_fit_report_predict(tmp_path: Path) -> None:
 
 
 def test_embeddings(tmp_path: Path) -> None:
+    embeddings(tmp_path / "train.npz", 500)
     data = load("digits")
-    sample = simulate_pu(data.train.y_true, 200, seed=0)
-    flat = data.train.X.reshape(len(data.train.X), -1).astype(np.float32) / 16
-    np.savez(tmp_path / "train.npz", X=flat, label=sample.labels)
     np.save(tmp_path / "new.npy", data.test.X.reshape(len(data.test.X), -1).astype(np.float32) / 16)
     run = tmp_path / "run"
-    punce("fit", tmp_path / "train.npz", "--label", "label", "--out", run, "--epochs", 3, "--scores", "csv")
+    punce("fit", tmp_path / "train.npz", "--label", "fraud", "--out", run, "--epochs", 3, "--scores", "csv")
     assert (run / "scores.csv").exists()
     punce("predict", run, tmp_path / "new.npy", "--out", tmp_path / "new.parquet")
     scored = pd.read_parquet(tmp_path / "new.parquet")
@@ -105,12 +103,23 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "scores.csv")) == 240
 
 
-def test_killed_half_way_and_repeated(tmp_path: Path) -> None:
+def embeddings(path: Path, n: int | None = None) -> None:
     data = load("digits")
     sample = simulate_pu(data.train.y_true, 200, seed=0)
     flat = data.train.X.reshape(len(data.train.X), -1).astype(np.float32) / 16
-    np.savez(tmp_path / "train.npz", X=flat, label=sample.labels)
-    common = ["fit", str(tmp_path / "train.npz"), "--label", "label", "--prior", "0.45", "--epochs", "12", "--out"]
+    np.savez(path, X=flat[:n], fraud=sample.labels[:n])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "kill_at"),
+    [
+        ("train.npz", ["--epochs", "12"], "work/pretrain/history.jsonl"),
+        ("train.csv", ["--id", "name"], "config.json"),  # nothing is trained yet: it begins again
+    ],
+)
+def test_killed_half_way_and_repeated(name: str, options: list[str], kill_at: str, tmp_path: Path) -> None:
+    (embeddings if name.endswith("npz") else blobs)(tmp_path / name)
+    common = ["fit", str(tmp_path / name), "--label", "fraud", "--prior", "0.45", *options, "--out"]
     run = tmp_path / "killed"
     process = subprocess.Popen(
         [sys.executable, "-m", "punce", *common, str(run)],
@@ -119,16 +128,24 @@ def test_killed_half_way_and_repeated(tmp_path: Path) -> None:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None and not (run / "work/pretrain/history.jsonl").exists():
-        time.sleep(0.05)
+    while time.monotonic() < deadline and process.poll() is None and not (run / kill_at).exists():
+        time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    assert (run / kill_at).exists()
     assert not (run / "report.html").exists()
     said = punce(*common, run).stdout
     assert "going on with the unfinished run" in said
+    assert {p.name for p in run.iterdir()} == EXPECTED | {"scores.parquet"}
     punce(*common, tmp_path / "whole")
     first, second = (pd.read_parquet(folder / "scores.parquet") for folder in (run, tmp_path / "whole"))
     pd.testing.assert_frame_equal(first, second)
+    if name == "train.csv":
+        (tmp_path / "other").mkdir()
+        (run).rename(tmp_path / "other" / "whole")
+        punce("report", tmp_path / "whole", tmp_path / "other" / "whole", "--out", tmp_path / "both.html")
+        page = (tmp_path / "both.html").read_text()
+        assert all(str(folder) in page for folder in (tmp_path / "whole", tmp_path / "other" / "whole"))
 
 
 def test_a_finished_or_foreign_folder_is_left_alone(tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ def report(
     from punce.errors import InputError
     from punce.report import ReportContent, write_report
 
+    names = [run.name for run in runs]
     contents = {}
     for run in runs:
         if not (run / "report.json").exists():
             raise InputError(f"{run} holds no report.json: it is not a finished run of punce fit")
-        contents[run.name] = ReportContent.read(run / "report.json")
+        contents[run.name if names.count(run.name) == 1 else str(run)] = ReportContent.read(run / "report.json")
     content = next(iter(contents.values()))
     if len(contents) > 1:
         content = replace(content, comparison=comparison(contents))
