@@ -35,6 +35,8 @@ def main() -> None:
             "estimated": classifier.prior_.value,
             "low": classifier.prior_.low,
             "high": classifier.prior_.high,
+            "before_training": classifier.first_prior_.value,
+            "on_learned_scores": second.value if (second := classifier.second_prior_) else None,
             "true": sample.prior,
         },
         "accuracy": {"estimated_without_negatives": metrics.unlabelled.accuracy.value, "true_on_test": truth.accuracy},

@@ -27,7 +27,7 @@ from punce.losses import LOSSES
 from punce.metrics import PUMetrics, check_collapse, pu_metrics
 from punce.model_file import ModelFileError, read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
-from punce.routes import ROUTES, FitSettings, check_encoder, kind_of
+from punce.routes import ROUTES, FitSettings, Fitted, check_encoder, kind_of
 from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows, plain_rows
 from punce.routes.network import check_device
@@ -65,7 +65,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
-            training, or second_prior_, from the learned scores (None if the prior was given).
+            training, or second_prior_, from the learned scores (None if the prior was given; on tables only told).
         scores_: P(y=1 | x) of the training rows. threshold_: from which probability a row is called positive.
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
@@ -125,7 +125,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         told = float(np.clip(self.first_prior_.value, _NEAR, 1 - _NEAR))
         fitted = self._route.fit(X, labels, replace(settings, prior=told))
         self.history_, self.notes_ = fitted.history, fitted.notes
-        self._calibrate(fitted.rows, fitted.scores, labels)
+        self._calibrate(fitted, labels)
         scores = self._route.score(X)
         self.scores_ = self._calibrator.probability(scores)
         self.decision_scores_ = scores - self._calibrator.score_at(self.threshold_)
@@ -173,12 +173,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             folder=folder,
         )
 
-    def _calibrate(self, rows: npt.NDArray[np.int64], scores: Floats, labels: Labels) -> None:
+    def _calibrate(self, fitted: Fitted, labels: Labels) -> None:
         """Probabilities, threshold and quality, all from rows no stage had seen."""
-        held_out = labels[rows]
+        scores, held_out = fitted.scores, labels[fitted.rows]
         p, u = scores[held_out == POSITIVE], scores[held_out == UNLABELLED]
         self.second_prior_ = self._second_prior(scores, held_out)
-        self.prior_ = _tighter(self.first_prior_, self.second_prior_)
+        self.prior_ = _tighter(self.first_prior_, self.second_prior_ if fitted.sees_more else None)
         prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
         self._calibrator = PUCalibrator.fit(p, u, prior)
         probability_p, probability_u = self._calibrator.probability(p), self._calibrator.probability(u)
@@ -331,7 +331,8 @@ def _tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimat
 
     Scores that leave positives and negatives mixed give too large a share, never too small a one: what they bound is
     the largest share that p_U − π·p_P ≥ 0 allows, and better scores bound it tighter. So the smaller upper confidence
-    bound is taken, as BBE does among thresholds; few held-out rows have a wide interval and leave the first.
+    bound is taken, as BBE does among thresholds; few held-out rows have a wide interval and leave the first. Where
+    both models see the same, the lower of two numbers would only be the luckier one, and `second` is None.
     """
     return first if second is None or first.high <= second.high else second
 

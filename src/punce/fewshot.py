@@ -55,13 +55,13 @@ class FewshotConfig:
     themselves, as Gunel et al. have it, or with `project` on the projector's output.
     """
 
-    steps: int = 120
+    steps: int = 80
     batch_size: int = 32
     labelled_share: float = 0.5
     ce_weight: float = 0.1
     project: bool = False
     optimizer: OptimizerName = "adamw"
-    lr: float = 1e-4
+    lr: float = 5e-5
     head_lr: float = 1e-2
     weight_decay: float = 0.01
     warmup_share: float = 0.1

@@ -139,6 +139,13 @@ def test_the_prior_is_estimated_and_kept_with_its_interval() -> None:
     assert classifier.prior_.low <= classifier.prior_.value <= classifier.prior_.high
     assert classifier.prior_.value == pytest.approx(truth, abs=0.1)
     assert classifier.second_prior_ is not None
+    assert classifier.prior_ is classifier.first_prior_  # trees both times: the second only warns
+
+
+def test_a_learned_representation_may_lower_the_prior(digits: tuple[np.ndarray, ...]) -> None:
+    X, labels, _, _ = digits
+    classifier = PUClassifier(**FAST | {"prior": "auto"}).fit(X, labels)
+    assert classifier.second_prior_ is not None
     assert classifier.prior_.high == min(classifier.first_prior_.high, classifier.second_prior_.high)
 
 

@@ -32,7 +32,10 @@ def fit(
     risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
     transfer: Annotated[str, typer.Option(help="probe or finetune.")] = "probe",
     encoder: Annotated[
-        str, typer.Option(help="auto, mlp, allconv, resnet18, identity; for text tfidf or an encoder's name or folder.")
+        str,
+        typer.Option(
+            help="auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
+        ),
     ] = "auto",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of pretraining; by default by number of rows.")

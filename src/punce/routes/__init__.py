@@ -8,7 +8,7 @@ from __future__ import annotations
 from punce.routes.encoder_names import check_encoder
 from punce.routes.kinds import Kind, kind_of
 from punce.routes.network import NetworkRoute
-from punce.routes.route import FitSettings, Route
+from punce.routes.route import FitSettings, Fitted, Route
 from punce.routes.table import TableRoute
 from punce.routes.text import TextRoute
 
@@ -22,6 +22,7 @@ ROUTES: dict[Kind, type[Route]] = {
 __all__ = [
     "ROUTES",
     "FitSettings",
+    "Fitted",
     "Kind",
     "NetworkRoute",
     "Route",

@@ -198,7 +198,7 @@ def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
         name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
     if name not in ENCODERS or name == "transformer":  # which reads texts
         raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
-    if name in ("mlp", "identity"):
+    if name in ("mlp", "identity", "linear"):
         options: dict[str, Any] = {"in_features": int(x[0].numel())}
         return {"name": name, "options": options | ({"width": 0.2} if name == "mlp" else {})}
     if x.dim() != 4:

@@ -46,6 +46,8 @@ class Fitted:
     history: list[dict[str, Any]]
     notes: tuple[str, ...] = ()
     """What a person should know about how the rows were read."""
+    sees_more: bool = True
+    """Whether a learned representation can tell rows apart that the first prior's model could not."""
 
 
 class Route(Protocol):

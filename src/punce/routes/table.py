@@ -42,7 +42,7 @@ class TableRoute:
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
-        return Fitted(np.arange(len(labels)), scores, [])
+        return Fitted(np.arange(len(labels)), scores, [], sees_more=False)  # boosted trees on the same columns, twice
 
     def score(self, X: Any) -> Floats:
         """Scores of the ensemble or the head. Shape: (n,)."""

@@ -20,9 +20,8 @@ from punce.routes.tuned_text import TunedTransformer
 from punce.routes.words import WordVectors
 
 WORD_COUNTS = "tfidf"
-VIEW = {"noise": 0.3, "dropout": 0.5}
-EPOCHS = 25
-"""View and most epochs of the network on frozen embeddings: with more it learns the labelled rows by heart."""
+NETWORK, VIEW, EPOCHS = "linear", {"noise": 0.3, "dropout": 0.5}, 25
+"""What is trained on frozen embeddings, its view and most epochs: larger networks learn the labelled rows by heart."""
 _INNER = "vectors."
 
 
@@ -99,11 +98,11 @@ class _OnVectors:
         return self._vectors.how
 
     def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
-        is_network = isinstance(settings.encoder, Encoder) and not isinstance(settings.encoder, Transformer)
-        keeps = is_network or (isinstance(settings.encoder, str) and settings.encoder in ENCODERS)
-        settings = settings if keeps else replace(settings, encoder="auto")
         if isinstance(self._vectors, SentenceVectors):
-            settings = replace(settings, epochs=settings.epochs or min(EPOCHS, automatic_epochs(len(texts))))
+            epochs = settings.epochs or min(EPOCHS, automatic_epochs(len(texts)))
+            settings = replace(settings, encoder=NETWORK, epochs=epochs)
+        elif settings.encoder == WORD_COUNTS:
+            settings = replace(settings, encoder="auto")
         return self._network.fit(self._vectors.vectors(texts), labels, settings)
 
     def score(self, texts: list[str]) -> Floats:

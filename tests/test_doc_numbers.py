@@ -1,0 +1,35 @@
+"""The numbers in docs/ are those of the committed result files: `python benchmarks/pages.py` would change nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    yield importlib.import_module("pages")
+    sys.modules.pop("pages")
+
+
+@pytest.mark.parametrize("name", ["priors.md", "mnist.md", "tables.md"])
+def test_a_page_says_what_its_files_say(pages: ModuleType, name: str) -> None:
+    assert pages.between_marks(pages.DOCS / name) == pages.PAGES[name]()
+
+
+def test_every_page_with_marks_is_compared(pages: ModuleType) -> None:
+    marked = {page.name for page in pages.DOCS.glob("*.md") if pages.BEGIN in page.read_text()}
+    assert marked == set(pages.PAGES)
+
+
+def test_other_numbers_make_another_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    speed = {"bbe, 1,000,000 scores": {"seconds": 12.5, "goal": 1, "peak_mb": 9}}
+    assert "| bbe, 1,000,000 scores | 12.50 | 1 | 9 |" in pages._prior_speed(speed)
