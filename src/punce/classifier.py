@@ -327,14 +327,16 @@ def _seed(random_state: int | None) -> int:
 
 
 def _tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
-    """The estimate with the smaller upper end.
+    """The second estimate if its interval ends lower and is no wider, else the first.
 
     Scores that leave positives and negatives mixed give too large a share, never too small a one: what they bound is
     the largest share that p_U − π·p_P ≥ 0 allows, and better scores bound it tighter. So the smaller upper confidence
-    bound is taken, as BBE does among thresholds; few held-out rows have a wide interval and leave the first. Where
+    bound is taken, as BBE does among thresholds. Few held-out rows have a wide interval and leave the first. Where
     both models see the same, the lower of two numbers would only be the luckier one, and `second` is None.
     """
-    return first if second is None or first.high <= second.high else second
+    if second is None or second.high >= first.high or second.high - second.low > first.high - first.low:
+        return first
+    return second
 
 
 def _labels(y: Any) -> Labels:

@@ -16,8 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from punce import PUClassifier
+from punce.classifier import _tighter
 from punce.data import load, simulate_pu
 from punce.errors import InputError
+from punce.priors import PriorEstimate
 from punce.splits import PUStratifiedKFold
 
 FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}
@@ -142,11 +144,21 @@ def test_the_prior_is_estimated_and_kept_with_its_interval() -> None:
     assert classifier.prior_ is classifier.first_prior_  # trees both times: the second only warns
 
 
-def test_a_learned_representation_may_lower_the_prior(digits: tuple[np.ndarray, ...]) -> None:
-    X, labels, _, _ = digits
-    classifier = PUClassifier(**FAST | {"prior": "auto"}).fit(X, labels)
-    assert classifier.second_prior_ is not None
-    assert classifier.prior_.high == min(classifier.first_prior_.high, classifier.second_prior_.high)
+@pytest.mark.parametrize(
+    ("first", "second", "chosen"),
+    [
+        ((0.50, 0.60), (0.46, 0.53), "second"),
+        ((0.50, 0.60), (0.52, 0.61), "first"),  # ends higher
+        ((0.50, 0.60), (0.10, 0.55), "first"),  # ends lower, but hardly knows
+        ((0.50, 0.60), None, "first"),
+    ],
+)
+def test_which_prior_is_used(first: tuple[float, float], second: tuple[float, float] | None, chosen: str) -> None:
+    def estimate(low: float, high: float) -> PriorEstimate:
+        return PriorEstimate((low + high) / 2, low, high, "bbe", {}, 0.5, 0.1, ())
+
+    estimates = {"first": estimate(*first), "second": None if second is None else estimate(*second)}
+    assert _tighter(estimate(*first), estimates["second"]) == estimates[chosen]
 
 
 def test_a_given_prior_is_kept() -> None:
