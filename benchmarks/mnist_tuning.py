@@ -58,6 +58,9 @@ VARIATIONS = {
     "stronger views": Variation(view=STRONGER_VIEWS),
     "weaker views": Variation(view=WEAKER_VIEWS),
     "30 epochs": Variation({"epochs": 30}),
+    "weaker views, temperature 1.0": Variation(view=WEAKER_VIEWS, temperature=1.0),
+    "weaker views, batch 512": Variation({"batch_size": 512}, view=WEAKER_VIEWS),
+    "weaker views, 30 epochs": Variation({"epochs": 30}, view=WEAKER_VIEWS),
 }
 
 

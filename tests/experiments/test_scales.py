@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from inspect import signature
 from typing import Any
 
@@ -18,6 +18,7 @@ from punce.pretrain import PretrainConfig
 from punce.probe import ProbeConfig
 from punce.risks import RISKS
 from punce.selfpu import SelfPUConfig
+from punce.views import VIEWS
 from punce.vpu import VPUConfig
 
 scales = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
@@ -64,6 +65,12 @@ def test_every_argument_of_a_risk_stands_in_the_cell() -> None:
 def test_every_argument_of_pretraining_stands_in_the_cell() -> None:
     told = {field.name for field in fields(SCALES["smoke"].benches["mnist"].pretraining)}
     assert arguments(PretrainConfig) - {"monitor_prior"} <= told
+
+
+@pytest.mark.parametrize("name", ["digit", "cifar"])
+def test_every_argument_of_a_view_stands_in_the_cell_and_is_its_default(name: str) -> None:
+    written = {"digit": protocol.DIGIT_VIEW, "cifar": protocol.CIFAR_VIEW}[name]
+    assert dict(written) == asdict(VIEWS[name]())
 
 
 def test_few_shot_settings_are_arguments_of_few_shot() -> None:

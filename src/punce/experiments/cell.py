@@ -66,7 +66,10 @@ class EncoderSpec:
 
 @dataclass(frozen=True)
 class Pretraining:
-    """Contrastive pretraining. `prior` is given to puNCE and must be None for the other losses."""
+    """Contrastive pretraining. `prior` is given to puNCE and must be None for the other losses.
+
+    `view` is a name in :data:`punce.views.VIEWS`, `view_settings` all of its arguments.
+    """
 
     loss: str
     epochs: int
@@ -76,6 +79,7 @@ class Pretraining:
     weight_decay: float
     warmup_epochs: float
     view: str
+    view_settings: Settings
     temperature: float = 0.5
     min_labelled: int = 2
     prior: PriorSpec | None = None
@@ -183,7 +187,7 @@ def config_key(config: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(config).encode()).hexdigest()
 
 
-_SETTINGS = ("settings", "risk_settings", "loss_settings")
+_SETTINGS = ("settings", "risk_settings", "loss_settings", "view_settings")
 
 
 def _plain_config(config: dict[str, Any]) -> dict[str, Any]:

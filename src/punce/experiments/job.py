@@ -72,9 +72,9 @@ class Job:
     @property
     def view(self) -> View:
         """How rows become inputs; joint training takes them as they are, so any name of the source's kind will do."""
-        pretraining = self.cell.pretraining
-        name = pretraining.view if pretraining is not None else ("digit" if self.rows.X.shape[1] == 1 else "cifar")
-        return VIEWS[name]()
+        if (pretraining := self.cell.pretraining) is not None:
+            return VIEWS[pretraining.view](**dict(pretraining.view_settings))
+        return VIEWS["digit" if self.rows.X.shape[1] == 1 else "cifar"]()
 
     # Priors ----------------------------------------------------------------------------------------------------------
 

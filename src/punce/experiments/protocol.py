@@ -27,6 +27,47 @@ SUPERVISED_PROBE: Settings = settings(folds=5, strengths=10)
 """Logistic regression on the labelled rows of the PNU setting: cross-validated over `strengths` penalties."""
 
 
+DIGIT_VIEW: Settings = settings(
+    crop_scale=(0.5, 1.0),
+    crop_ratio=(0.85, 1.15),
+    flip=0.0,
+    degrees=15.0,
+    shift=0.05,
+    zoom=(0.85, 1.15),
+    shear=10.0,
+    padding="zeros",
+    jitter=(0.0, 0.0, 0.0, 0.0),
+    jitter_probability=0.0,
+    grey=0.0,
+    mean=(0.5,),
+    std=(0.5,),
+)
+"""Arguments of the view of digits. The paper does not say which it used."""
+
+WEAK_DIGIT_VIEW: Settings = settings(
+    **{**dict(DIGIT_VIEW), "crop_scale": (0.7, 1.0), "degrees": 10.0, "zoom": (0.9, 1.1), "shear": 5.0}
+)
+"""What held-out P and U preferred for few epochs of a narrow network (benchmarks/mnist_tuning.py)."""
+
+CIFAR_VIEW: Settings = settings(
+    **{
+        **dict(DIGIT_VIEW),
+        "crop_scale": (0.08, 1.0),
+        "crop_ratio": (3 / 4, 4 / 3),
+        "flip": 0.5,
+        "degrees": 0.0,
+        "shift": 0.0,
+        "zoom": (1.0, 1.0),
+        "shear": 0.0,
+        "padding": "border",
+        "jitter": (0.4, 0.4, 0.4, 0.1),
+        "jitter_probability": 0.8,
+        "grey": 0.2,
+    }
+)
+"""Arguments of the view of photographs: SimCLR's."""
+
+
 def probe(epochs: int = 60, batch_size: int = 4096, **changes: Value) -> Settings:
     """:class:`punce.probe.ProbeConfig` without its seed."""
     base: dict[str, Value] = {

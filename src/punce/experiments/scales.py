@@ -154,7 +154,7 @@ def _paper() -> Scale:
         data=DataSpec("mnist", 0),
         n_labelled=_LABELS,
         encoders={"mlp": EncoderSpec("mlp")},
-        pretraining=Pretraining("", 200, 1024, "lars", 1.0, 1e-6, 10.0, view="digit"),
+        pretraining=Pretraining("", 200, 1024, "lars", 1.0, 1e-6, 10.0, "digit", protocol.DIGIT_VIEW),
         probe=protocol.probe(epochs=100),
         finetune=protocol.finetune(epochs=50, lr=1e-4),
         # The paper gives no epochs or rates for the joint baselines; a remark in its source says low rates.
@@ -177,7 +177,9 @@ def _paper() -> Scale:
             "resnet18": EncoderSpec("resnet18", channels_last=True),
             "allconv": EncoderSpec("allconv", channels_last=True),
         },
-        pretraining=replace(mnist.pretraining, epochs=300, batch_size=2048, view="cifar"),
+        pretraining=replace(
+            mnist.pretraining, epochs=300, batch_size=2048, view="cifar", view_settings=protocol.CIFAR_VIEW
+        ),
         joint={
             **mnist.joint,
             "vpu": protocol.vpu(epochs=50, batch_size=500, lr=3e-5, mixup_weight=0.03, labelled_share=0.5),
@@ -199,7 +201,7 @@ def _laptop() -> Scale:
         data=DataSpec("mnist", 0),
         n_labelled=_LABELS,
         encoders={"mlp": EncoderSpec("mlp", 0.2)},
-        pretraining=Pretraining("", 15, 1024, "adam", 1e-3, 1e-6, 1.0, view="digit"),
+        pretraining=Pretraining("", 15, 1024, "adam", 1e-3, 1e-6, 1.0, "digit", protocol.WEAK_DIGIT_VIEW),
         probe=protocol.probe(),
         finetune=protocol.finetune(epochs=5),
         joint={
@@ -222,7 +224,7 @@ def _laptop() -> Scale:
             "resnet18": EncoderSpec("resnet18", 0.125, channels_last=True),
             "allconv": EncoderSpec("allconv", 0.125, channels_last=True),
         },
-        pretraining=Pretraining("", 5, 256, "adamw", 1.5e-3, 1e-6, 1.0, view="cifar"),
+        pretraining=Pretraining("", 5, 256, "adamw", 1.5e-3, 1e-6, 1.0, "cifar", protocol.CIFAR_VIEW),
         finetune=protocol.finetune(epochs=4, batch_size=512),
         joint={
             "pn": protocol.finetune(epochs=8, batch_size=512),
@@ -251,7 +253,7 @@ def _smoke() -> Scale:
         data=DataSpec("digits", 0, n_train=500, n_test=200),
         n_labelled={"1k": 40, "3k": 80, "10k": 160},
         encoders={"mlp": EncoderSpec("mlp", 0.01)},
-        pretraining=Pretraining("", 2, 128, "adam", 5e-3, 1e-6, 0.5, view="digit"),
+        pretraining=Pretraining("", 2, 128, "adam", 5e-3, 1e-6, 0.5, "digit", protocol.DIGIT_VIEW),
         probe=protocol.probe(epochs=8, batch_size=256, lr=3e-2),
         finetune=protocol.finetune(epochs=2, batch_size=128),
         joint={
@@ -273,7 +275,9 @@ def _smoke() -> Scale:
             "resnet18": EncoderSpec("resnet18", 0.0625, channels_last=True),
             "allconv": EncoderSpec("allconv", 0.0625, channels_last=True),
         },
-        pretraining=replace(mnist.pretraining, epochs=1, batch_size=80, view="cifar"),
+        pretraining=replace(
+            mnist.pretraining, epochs=1, batch_size=80, view="cifar", view_settings=protocol.CIFAR_VIEW
+        ),
         seeds=1,
     )
     few_shot = protocol.FewShot(
