@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ class SentenceVectors:
     """
 
     how = "frozen"
+    view: ClassVar[dict[str, float]] = {"noise": 0.3, "dropout": 0.5}
 
     def __init__(self, encoder: Transformer) -> None:
         self.encoder = encoder.eval()

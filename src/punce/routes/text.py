@@ -12,7 +12,7 @@ from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.model_file import ModelFileError
-from punce.routes.heads import automatic_epochs
+from punce.routes.chosen_network import fit_chosen_network
 from punce.routes.network import NetworkRoute, check_device
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.routes.sentences import SentenceVectors
@@ -20,15 +20,13 @@ from punce.routes.tuned_text import TunedTransformer
 from punce.routes.words import WordVectors
 
 WORD_COUNTS = "tfidf"
-NETWORK, VIEW, EPOCHS = "linear", {"noise": 0.3, "dropout": 0.5}, 25
-"""What is trained on frozen embeddings, its view and most epochs: larger networks learn the labelled rows by heart."""
 _INNER = "vectors."
 
 
 class TextRoute:
     """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; without one, word counts.
 
-    Word counts and frozen embeddings go the way of every embedding: contrastive features by a small network, then a
+    Word counts and frozen embeddings go the way of every embedding: contrastive features by a network, then a
     linear head. With ``transfer="finetune"`` the transformer itself is trained.
     """
 
@@ -89,21 +87,18 @@ class _OnVectors:
     """Texts to vectors, vectors the network's way."""
 
     def __init__(self, vectors: WordVectors | SentenceVectors, network: NetworkRoute | None = None) -> None:
-        is_frozen = isinstance(vectors, SentenceVectors)
-        view = {"name": "embedding", "options": VIEW} if is_frozen else None
-        self._vectors, self._network = vectors, network or NetworkRoute(view)
+        self._vectors, self._network = vectors, network or NetworkRoute()
 
     @property
     def how(self) -> str:
         return self._vectors.how
 
     def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
-        if isinstance(self._vectors, SentenceVectors):
-            epochs = settings.epochs or min(EPOCHS, automatic_epochs(len(texts)))
-            settings = replace(settings, encoder=NETWORK, epochs=epochs)
-        elif settings.encoder == WORD_COUNTS:
-            settings = replace(settings, encoder="auto")
-        return self._network.fit(self._vectors.vectors(texts), labels, settings)
+        x = self._vectors.vectors(texts)
+        if isinstance(self._vectors, WordVectors) and _is_network(settings.encoder):
+            return self._network.fit(x, labels, settings)
+        self._network, fitted = fit_chosen_network(x, labels, self._vectors.view, settings)
+        return fitted
 
     def score(self, texts: list[str]) -> Floats:
         return self._network.score(self._vectors.vectors(texts))
@@ -147,7 +142,12 @@ def _encoder_for(asked: Any) -> Transformer | None:
         return Transformer(name) if name is not None and has_transformers() else None
     if asked == "transformer":
         raise InputError("name the transformer: encoder='roberta-base', or the path of its folder")
-    return None if isinstance(asked, Encoder) or asked == WORD_COUNTS or asked in ENCODERS else Transformer(asked)
+    return None if asked == WORD_COUNTS or _is_network(asked) else Transformer(asked)
+
+
+def _is_network(asked: Any) -> bool:
+    """Whether a network for vectors was asked for, which are then word counts."""
+    return asked in ENCODERS if isinstance(asked, str) else isinstance(asked, Encoder)
 
 
 def _why_word_counts(asked: Any) -> tuple[str, ...]:

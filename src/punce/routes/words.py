@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ class WordVectors:
     """TF-IDF weights of words and word pairs, reduced to 256 directions."""
 
     how = "words"
+    view: ClassVar[dict[str, float]] = {"noise": 0.1, "dropout": 0.2}
 
     def __init__(self) -> None:
         self._words: dict[str, int] = {}
