@@ -160,9 +160,14 @@ def _mnist_tuning() -> str:
     parts = ["### How far puNCE goes: choices made without a true label (`benchmarks/mnist_tuning.py`)"]
     for n_labelled, found in read("mnist_tuning")["n_labelled"].items():
         ordered = sorted(found.items(), key=lambda item: (item[1]["held_out_pu_risk"], -item[1]["held_out_auc"]))
+        named = [
+            pair
+            for name, r in ordered
+            for pair in [(name, r), *((f"{name}; probe: {what}", p) for what, p in r.get("probes", {}).items())]
+        ]
         rows = [
             [name, f"{r['held_out_pu_risk']:.4f}", f"{r['held_out_auc']:.4f}", f"{r['oracle_accuracy']:.2f}"]
-            for name, r in ordered
+            for name, r in named
         ]
         header = ["variation", "held-out PU risk", "held-out PU AUC", "oracle: test accuracy"]
         parts.append(f"{int(n_labelled):,} labelled, best first:\n\n{rows_of(header, rows)}")
@@ -198,7 +203,47 @@ def tables() -> str:
     return tabular.markdown(read("tabular")).strip("\n")
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"priors.md": priors, "mnist.md": mnist, "tables.md": tables}
+# --- docs/text.md ----------------------------------------------------------------------------------------------------
+
+
+def text() -> str:
+    return "\n\n".join([_text_pu(read("text_pu")["table"]), _text_speed(read("text_speed")["results"])])
+
+
+def _text_pu(table: Sequence[dict[str, Any]]) -> str:
+    sets = {"sst2_sentence": "SST-2 sentences, 500 labelled", "sms_spam": "SMS spam, 100 labelled"}
+    vectors = {"encoder": "MiniLM, frozen", "words": "word counts"}
+    header = ["data", "texts as", "method", "AUC", "accuracy", "F1", "labelled sets"]
+    chosen = sorted(table, key=lambda row: (list(sets).index(row["set"]), row["vectors"]))
+    rows = [
+        [
+            sets[row["set"]],
+            vectors[row["vectors"]],
+            row["method"],
+            *(f"{100 * row[key]['mean']:.1f} ± {100 * row[key]['sd']:.1f}" for key in ("auc", "accuracy", "f1")),
+            str(row["seeds"]),
+        ]
+        for row in chosen
+    ]
+    return rows_of(header, rows)
+
+
+def _text_speed(results: Sequence[dict[str, Any]]) -> str:
+    header = ["one thread, MiniLM", "rows a second", "the bare transformer's", "time in ratio to it", "goal"]
+    rows = [
+        [
+            result["what"],
+            f"{next(iter(result['rows_per_second'].values())):.1f}",
+            f"{result['rows_per_second']['bare']:.1f}",
+            f"{result['ratio_to_bare']:.3f}",
+            f"{result['goal']:.2f}",
+        ]
+        for result in results
+    ]
+    return rows_of(header, rows)
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"priors.md": priors, "mnist.md": mnist, "tables.md": tables, "text.md": text}
 
 
 def main() -> None:
