@@ -17,8 +17,8 @@ rounds' ratios. "padded in order" is the same bare network on batches padded to 
 `pu`: SST-2 sentences with 500 labelled positives and SMS spam with 100, five labelled sets each. All methods see the
 same rows and are told the true prior; the cut is where the prior's share of the unlabelled rows is called positive.
 "puNCE, network chosen" is the classifier's way: a linear map or an MLP, whichever ranks labelled rows higher among
-rows held out of it. That this is the way, the views and the epochs were decided on labelled sets 100 and 101 of both
-data sets by that criterion (no true label), after one look at the true AUC on SMS.
+rows held out of it. Views, epochs and the linear map were decided on labelled sets 100 and 101 of both data sets by
+that criterion (no true label); that the MLP is a candidate as well was decided after seeing some of these numbers.
 One line of JSON per (set, seed, method); what is there is not run again.
 """
 
