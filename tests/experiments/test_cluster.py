@@ -19,7 +19,7 @@ from punce.experiments.store import ResultStore
 from tests.experiments.test_runner import holders
 from tests.experiments.tiny import Told, cells, numbers
 
-distributed = pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed", reason="the extra punce[cluster] is not installed")
 KILLS = 2
 
 

@@ -147,6 +147,8 @@ def changed(stage: Settings, **changes: float) -> Settings:
 
 
 _LABELS = {"1k": 1000, "3k": 3000, "10k": 10_000}
+_PLAIN = ("pn", "pvu", "upu", "nnpu")
+"""Joint methods that differ in their risk alone."""
 
 
 def _paper() -> Scale:
@@ -159,10 +161,7 @@ def _paper() -> Scale:
         finetune=protocol.finetune(epochs=50, lr=1e-4),
         # The paper gives no epochs or rates for the joint baselines; a remark in its source says low rates.
         joint={
-            "pn": protocol.finetune(epochs=100, lr=1e-4),
-            "pvu": protocol.finetune(epochs=100, lr=1e-4),
-            "upu": protocol.finetune(epochs=100, lr=1e-4),
-            "nnpu": protocol.finetune(epochs=100, lr=1e-4),
+            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=100, lr=1e-4)),
             "vpu": protocol.vpu(epochs=50, batch_size=500, lr=3e-4, labelled_share=0.5),
             "selfpu": protocol.selfpu(epochs=60, select=(10, 50, 10)),
         },
@@ -207,10 +206,8 @@ def _laptop() -> Scale:
         probe=protocol.probe(epochs=200),
         finetune=protocol.finetune(epochs=5),
         joint={
+            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=8)),
             "pn": protocol.finetune(epochs=20),
-            "pvu": protocol.finetune(epochs=8),
-            "upu": protocol.finetune(epochs=8),
-            "nnpu": protocol.finetune(epochs=8),
             # Slow, as benchmarks/mnist_baselines.py found by held-out variational loss.
             "vpu": protocol.vpu(epochs=3, lr=2e-5, labelled_share=0.5),
             "selfpu": protocol.selfpu(epochs=6, select=(2, 5, 1)),
@@ -229,10 +226,7 @@ def _laptop() -> Scale:
         pretraining=Pretraining("", 5, 256, "adamw", 1.5e-3, 1e-6, 1.0, "cifar", protocol.CIFAR_VIEW),
         finetune=protocol.finetune(epochs=4, batch_size=512),
         joint={
-            "pn": protocol.finetune(epochs=8, batch_size=512),
-            "pvu": protocol.finetune(epochs=8, batch_size=512),
-            "upu": protocol.finetune(epochs=8, batch_size=512),
-            "nnpu": protocol.finetune(epochs=8, batch_size=512),
+            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=8, batch_size=512)),
             "vpu": protocol.vpu(epochs=3, batch_size=512, lr=1e-4, mixup_weight=0.03, labelled_share=0.5),
             "selfpu": protocol.selfpu(epochs=3, select=(1, 2, 1), batch_size=512),
         },
@@ -259,10 +253,7 @@ def _smoke() -> Scale:
         probe=protocol.probe(epochs=8, batch_size=256, lr=3e-2),
         finetune=protocol.finetune(epochs=2, batch_size=128),
         joint={
-            "pn": protocol.finetune(epochs=3, batch_size=128),
-            "pvu": protocol.finetune(epochs=3, batch_size=128),
-            "upu": protocol.finetune(epochs=3, batch_size=128),
-            "nnpu": protocol.finetune(epochs=3, batch_size=128),
+            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=3, batch_size=128)),
             "vpu": protocol.vpu(epochs=2, batch_size=128),
             "selfpu": protocol.selfpu(epochs=3, select=(1, 2, 1), batch_size=128),
         },

@@ -10,6 +10,7 @@ C_S-distance), is convex; π is read off where its slope passes a threshold: KM1
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
@@ -46,7 +47,7 @@ class Embedded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _KernelMean:
+class _KernelMean(ABC):
     """Common part of KM1 and KM2.
 
     At most `most_rows` rows a side (announced), features standardised and projected to 50 components. The Gaussian
@@ -87,9 +88,9 @@ class _KernelMean:
         low, high = max(0.0, value - half), min(1.0, value + half)
         return Finding(value, low, high, {**diagnostics, "kernel_width": width}, _on_bound(value), notes)
 
+    @abstractmethod
     def threshold(self, embedded: Embedded, start_slope: float) -> float:
         """The slope at which d(λ) is said to have left the hull."""
-        raise NotImplementedError
 
     def _share(self, p: Float, u: Float, width: float, rng: np.random.Generator) -> tuple[float, dict[str, float]]:
         embedded = _embed(p, u, width, self.rank, rng)
