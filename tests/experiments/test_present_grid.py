@@ -53,6 +53,22 @@ def test_numbers_by_seed_and_what_follows(tmp_path: Path) -> None:
     assert cell_text(full, row, "ours − paper") == "+0.30"
 
 
+def test_tables_with_labels_of_both_classes_say_on_which_labels_was_chosen(tmp_path: Path) -> None:
+    fill(tmp_path, ["table4", "table5"])
+    for name, column in {"table4": "chosen on training labels", "table5": "chosen on validation labels"}.items():
+        grid = grid_of(tmp_path, name)
+        assert column in [cell.text for cell in tables.full(grid).head]
+        assert column in tables.compact(grid).notes[0]
+        assert "PU-selected" not in str(tables.full(grid)) + str(tables.compact(grid))
+
+
+def test_an_encoder_that_stands_in_for_the_papers_is_named(tmp_path: Path) -> None:
+    few_shot = tables.compact(grid_of(tmp_path, "table5"))
+    assert {row[1].text for row in few_shot.rows} == {"MiniLM-L6 (the paper: RoBERTa)"}
+    paper = Results(tmp_path, find_scale("paper")).grid(EXPERIMENTS["table5"])
+    assert {row[1].text for row in tables.compact(paper).rows} == {"RoBERTa"}
+
+
 def test_seeds_beyond_those_asked_for_count(tmp_path: Path) -> None:
     fill(tmp_path, ["table1"], seeds=[0, 4])
     measured = grid_of(tmp_path)[PUNCE_1K]

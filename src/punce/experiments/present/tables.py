@@ -19,21 +19,21 @@ from punce.experiments.present.numbers import (
     with_deviation,
 )
 from punce.experiments.present.paper_numbers import PaperFigure
+from punce.experiments.present.selection import WITHOUT_NEGATIVES, selection_of
 from punce.experiments.tables import Place, shown
 from punce.report.words import shorten
 
 _LONGEST_ERROR = 200
-_BOTH_CLASSES = "Labels of both classes were given (PNU); what was chosen, was chosen on labelled training rows."
 
 
 def compact(grid: Grid) -> Table:
-    """The table as the paper has it: PU-selected accuracy, the paper's own number in brackets."""
+    """The table as the paper has it: accuracy by honest selection, the paper's own number in brackets."""
     experiment = grid.experiment
     has_paper = any(measured.paper for measured in grid.places.values())
     head = [Cell(name) for name in experiment.row_heads]
     head += [Cell(_column_name(grid, column), is_number=True) for column in experiment.columns]
     rows = grid.rows()
-    body = [(*_row_cells(row), *(_compact_cell(grid, (row, c)) for c in experiment.columns)) for row in rows]
+    body = [(*_row_cells(grid, row), *(_compact_cell(grid, (row, c)) for c in experiment.columns)) for row in rows]
     return Table(caption(grid), tuple(head), tuple(body), _notes(grid, has_paper), experiment.name, _n_group(grid))
 
 
@@ -48,8 +48,13 @@ def _column_name(grid: Grid, column: str) -> str:
     return f"{head} {shown(column)}" if columns_are_counts(grid.experiment) else shown(column)
 
 
-def _row_cells(row: str) -> tuple[Cell, ...]:
-    return tuple(Cell(shown(part)) for part in row.split("/"))
+def _row_cells(grid: Grid, row: str) -> tuple[Cell, ...]:
+    names = [shown(part) for part in row.split("/")]
+    cell = next((grid.cells[row, column] for column in grid.experiment.columns if (row, column) in grid.cells), None)
+    if cell is not None and "encoder" in grid.experiment.row_heads:
+        where, used = grid.experiment.row_heads.index("encoder"), shown(cell.encoder.name)
+        names[where] = used if used == names[where] else f"{used} (the paper: {names[where]})"
+    return tuple(Cell(name) for name in names)
 
 
 def _compact_cell(grid: Grid, place: Place) -> Cell:
@@ -65,8 +70,9 @@ def _compact_cell(grid: Grid, place: Place) -> Cell:
 
 
 def _notes(grid: Grid, has_paper: bool) -> tuple[str, ...]:
-    legend = [f"Test accuracy in per cent, PU-selected: mean ± standard deviation over seeds{_seed_words(grid)}."]
-    legend += [_BOTH_CLASSES] if any(cell.data.setting == "pnu" for cell in grid.cells.values()) else []
+    chosen = selection_of(grid.cells.values())
+    legend = [f"Test accuracy in per cent, {chosen.name}: mean ± standard deviation over seeds{_seed_words(grid)}."]
+    legend += [chosen.words] if chosen is not WITHOUT_NEGATIVES else []
     legend += ["In brackets the paper's own number."] if has_paper else []
     legend += [_mark_words(grid)] if grid.standings else []
     legend += ["– was not measured."] if any(not m.pu_selected and not m.failed for m in _shown(grid)) else []
@@ -111,7 +117,8 @@ def _n_group(grid: Grid) -> int:
 def full(grid: Grid) -> Table:
     """One line per place: spread and interval, both ways of choosing the epoch, the paper, the difference."""
     told = _tells_prior(grid)
-    numbers = ["seeds", "PU-selected", "standard deviation", "standard error", "95 % interval", "oracle", "AUC"]
+    chosen = selection_of(grid.cells.values())
+    numbers = ["seeds", chosen.name, "standard deviation", "standard error", "95 % interval", "oracle", "AUC"]
     numbers += ["linear layer on true labels", "the paper", "ours − paper", *(["prior told (true)"] if told else [])]
     head = [Cell(name) for name in (*grid.experiment.row_heads, grid.experiment.column_head)]
     head += [Cell(name, is_number=True) for name in numbers]
@@ -122,10 +129,10 @@ def full(grid: Grid) -> Table:
             if measured.by_seed or measured.failed:
                 values = [*_numbers(measured), *([_told(measured)] if told else [])]
                 cells = tuple(Cell(text, is_number=True) for text in values)
-                rows.append((*_row_cells(row), Cell(shown(column)), *cells))
+                rows.append((*_row_cells(grid, row), Cell(shown(column)), *cells))
     notes = (
-        "PU-selected: the epoch was chosen without negatives. Oracle: the best epoch by true test labels, which nobody "
-        "has; never to be compared with the paper as if it were a result. The interval is Student's t over seeds.",
+        f"{chosen.words} Oracle: the best epoch by true test labels, which nobody has; never to be compared with the "
+        "paper as if it were a result. The interval is Student's t over seeds.",
     )
     name = f"{grid.experiment.name}-full"
     return Table(f"{caption(grid)}: every number", tuple(head), tuple(rows), notes, name, _n_group(grid))

@@ -15,6 +15,7 @@ from punce.experiments.present.figures.series import (
 from punce.experiments.present.figures.style import panels
 from punce.experiments.present.grid import Grid
 from punce.experiments.present.numbers import plain
+from punce.experiments.present.selection import selection_of
 from punce.experiments.tables import shown
 
 Drawn = tuple[Figure, str, str]
@@ -77,7 +78,8 @@ def _is_measured(grid: Grid, row: str) -> bool:
 def _caption(grid: Grid) -> str:
     has_paper = any(measured.paper for measured in grid.places.values())
     paper = " Open marks: the paper's numbers." if has_paper else ""
-    return f"{grid.experiment.title}. PU-selected test accuracy, mean over seeds; bands are 95 % intervals.{paper}"
+    chosen = selection_of(grid.cells.values())
+    return f"{grid.experiment.title}. Test accuracy, {chosen.name}, mean over seeds; bands are 95 % intervals.{paper}"
 
 
 def in_words(grid: Grid) -> str:

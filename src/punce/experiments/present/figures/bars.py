@@ -8,6 +8,7 @@ from punce.experiments.present.figures.against import Drawn, in_words, panel_row
 from punce.experiments.present.figures.series import ACCURACY, Series, draw_bars, fit_accuracy_axis
 from punce.experiments.present.figures.style import panels
 from punce.experiments.present.grid import Grid, columns_are_counts
+from punce.experiments.present.selection import selection_of
 from punce.experiments.tables import shown
 
 
@@ -17,7 +18,8 @@ def draw_transfer(grid: Grid) -> Drawn:
     figure, all_axes = panels(len(groups))
     for axes, (panel, rows) in zip(all_axes, groups.items(), strict=True):
         _draw_panel(axes, grid, panel, rows)
-    caption = f"{grid.experiment.title}. PU-selected test accuracy, mean over seeds, with 95 % intervals."
+    chosen = selection_of(grid.cells.values())
+    caption = f"{grid.experiment.title}. Test accuracy, {chosen.name}, mean over seeds, with 95 % intervals."
     caption += " Dotted: the paper." if any(measured.paper for measured in grid.places.values()) else ""
     caption += " The axis does not start at zero."
     return figure, caption, in_words(grid)
