@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from punce.report import ReportContent, TopRow, TopRows, thumbnail_sheet, write_report
@@ -64,13 +67,12 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def visit_file(browser: Any) -> Iterator[Any]:
     contexts = []
 
-    def go(report: ReportContent, viewport: dict[str, int] = DESK, **options: Any) -> Visit:
+    def go(path: Path, viewport: dict[str, int] = DESK, **options: Any) -> Visit:
         context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
-        path = write_report(report, tmp_path / "a page & <b>.html")
         seen = Visit(context.new_page())
         seen.page.on("console", lambda message: seen.messages.append(message.text))
         seen.page.on("pageerror", lambda error: seen.messages.append(str(error)))
@@ -83,6 +85,14 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
     yield go
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def visit(visit_file: Any, tmp_path: Path) -> Any:
+    def go(report: ReportContent, viewport: dict[str, int] = DESK, **options: Any) -> Visit:
+        return visit_file(write_report(report, tmp_path / "a page & <b>.html"), viewport, **options)
+
+    return go
 
 
 def lonely_point(report: ReportContent) -> int:
@@ -275,3 +285,23 @@ def test_dark_mode_and_print_change_the_colours(visit: Any) -> None:
     seen.page.emulate_media(media="print", color_scheme="dark")
     assert seen.page.evaluate(ink) == "rgb(0, 0, 0)"
     seen.calm()
+
+
+def test_the_page_of_a_real_fit_with_a_hostile_column(visit_file: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    positive = random.random(400) < 0.4
+    frame = pd.DataFrame(
+        random.normal(1.5 * (2 * positive[:, None] - 1), 1.0, (400, 3)), columns=["a", HOSTILE[0], "c"]
+    )
+    names = [bad for bad in HOSTILE if "\x00" not in bad]  # which no CSV can hold
+    frame["name"] = [names[i % len(names)] + str(i) for i in range(400)]
+    frame["known"] = np.where(np.cumsum(positive) <= 50, positive, False).astype(int)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["fit", tmp_path / "rows.csv", "--label", "known", "--id", "name", "--out", tmp_path / "run"]
+    subprocess.run([sys.executable, "-m", "punce", *map(str, arguments)], check=True, timeout=240)
+    for viewport in (DESK, PHONE):
+        seen = visit_file(tmp_path / "run" / "report.html", viewport)
+        seen.calm()
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    first = pd.read_parquet(tmp_path / "run" / "scores.parquet")["id"].iloc[0]
+    assert " ".join(first.split()) in " ".join(seen.text("#top-table tbody tr:first-child").split())
