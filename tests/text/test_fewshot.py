@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
+from punce import fewshot as fewshot_module
 from punce.batches import StratifiedBatches
-from punce.data.generated_text import generated_dataset, generated_reviews
+from punce.data.generated_text import WORDS, generated_dataset, generated_reviews
 from punce.encoders import Transformer
+from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.fewshot import Fewshot, FewshotConfig, draw, fewshot, halves, run_fewshot
 from punce.losses import SCL, PuNCE
@@ -40,10 +43,10 @@ def data(encoder: Transformer) -> tuple[Tensor, np.ndarray, tuple[Tensor, np.nda
     return encoder.tokens(train.X), labels, (encoder.tokens(dev.X), np.where(dev.y_true == 1, 1, -1).astype(np.int8))
 
 
-def tune(roberta: Path, loss: Any, config: FewshotConfig = CONFIG, **options: Any) -> tuple[Transformer, Fewshot]:
+def tune(source: Path, loss: Any, config: FewshotConfig = CONFIG, **options: Any) -> tuple[Transformer, Fewshot]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        encoder = Transformer(roberta)
+        encoder = Transformer(source)
     X, labels, validation = data(encoder)
     if "X" in options:
         X = options.pop("X")(X, labels)
@@ -107,9 +110,28 @@ def test_unlabelled_rows_have_no_cross_entropy(roberta: Path) -> None:
         assert torch.equal(one, two) == is_same
 
 
-def test_ce_weight_one_is_cross_entropy_and_zero_never_moves_the_head(roberta: Path) -> None:
-    _, whole = tune(roberta, PuNCE(0.5, 0.3), replace(CONFIG, ce_weight=1.0, evaluate_every=6))
-    assert "contrastive" in whole.history[0]
+@pytest.mark.parametrize("ce_weight", [0.0, 0.3, 1.0])
+def test_the_objective_is_the_weighted_sum_of_both_terms(
+    roberta: Path, ce_weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, parts = [], []
+    objective = fewshot_module._Stage.objective
+
+    def noted(*arguments: Any) -> Any:
+        value, terms = objective(*arguments)
+        values.append(value.item())
+        parts.append((terms["cross_entropy"].item(), terms["contrastive"].item()))
+        return value, terms
+
+    monkeypatch.setattr(fewshot_module._Stage, "objective", noted)
+    tune(roberta, PuNCE(0.5, 0.3), replace(CONFIG, ce_weight=ce_weight))
+    expected = [ce_weight * ce + (1 - ce_weight) * contrastive for ce, contrastive in parts]
+    assert len(values) == CONFIG.steps
+    assert values == pytest.approx(expected, rel=1e-5)
+    assert min(abs(ce - contrastive) for ce, contrastive in parts) > 0.1  # else any weights would do
+
+
+def test_without_weight_on_cross_entropy_the_head_never_moves(roberta: Path) -> None:
     encoder, none = tune(roberta, PuNCE(0.5, 0.3), replace(CONFIG, ce_weight=0.0, evaluate_every=6, weight_decay=0))
     assert not none.head.weight.any()
     assert not torch.equal(weights(encoder.backbone), weights(Transformer(roberta).backbone))
@@ -170,6 +192,14 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bits(
     finished, once_more = tune(roberta, loss, config, folder=tmp_path)
     assert torch.equal(weights(finished), weights(encoder))
     assert once_more.history == whole.history
+
+
+def test_a_run_does_not_go_on_with_other_rows_or_another_encoder(roberta: Path, tmp_path: Path) -> None:
+    tune(roberta, SCL(0.3), folder=tmp_path)
+    with pytest.raises(InputError, match="of another configuration"):
+        tune(roberta, SCL(0.3), folder=tmp_path, X=lambda X, _: X.flip(0))
+    with pytest.raises(InputError, match="of another configuration"):
+        tune(write_tiny_roberta(tmp_path / "other", WORDS, seed=1), SCL(0.3), folder=tmp_path)
 
 
 def test_the_global_stream_is_left_alone(roberta: Path) -> None:
@@ -240,14 +270,35 @@ def test_a_cell_of_table_5(loss: str | None, tmp_path: Path) -> None:
     assert again == result
 
 
+def test_the_oracle_is_the_best_evaluation_by_test_labels() -> None:
+    cell: dict[str, Any] = {"source": "generated", "encoder": "tiny", "loss": None, "n_labelled": 16}
+    result = run_fewshot(**cell, n_unlabelled=32, steps=30, batch_size=16, lr=3e-3, evaluate_every=5)
+    seen = [row["oracle_accuracy"] for row in result["history"]]
+    assert len(seen) == 6
+    assert result["oracle_accuracy"] == max(seen) >= result["test_accuracy"]
+    assert result["last_accuracy"] == seen[-1]
+
+
+def test_the_seed_decides_the_projector_too() -> None:
+    cell: dict[str, Any] = {"source": "generated", "encoder": "tiny", "loss": "scl", "n_labelled": 8, "steps": 2}
+    torch.rand(3)
+    one, two = (run_fewshot(**cell, n_unlabelled=16, project=True, seed=3)["history"] for _ in range(2))
+    assert one == two
+
+
 def test_an_encoder_that_is_elsewhere_must_be_the_one_that_is_named(
-    roberta: Path, monkeypatch: pytest.MonkeyPatch
+    roberta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell: dict[str, Any] = {"source": "generated", "loss": None, "n_labelled": 8, "n_unlabelled": 16, "steps": 1}
     with pytest.raises(InputError, match="cannot be reached"):
         run_fewshot(encoder="some-encoder", **cell)
     monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(roberta))
-    assert run_fewshot(encoder="some-encoder", **cell)["n_test"] == 49
-    monkeypatch.setitem(__import__("punce.fewshot", fromlist=["x"]).FINGERPRINTS, "some-encoder", "0" * 64)
-    with pytest.raises(InputError, match="which is not some-encoder"):
-        run_fewshot(encoder="some-encoder", **cell)
+    with pytest.raises(InputError, match="its folder must be called some-encoder"):
+        run_fewshot(encoder="somebody/some-encoder", **cell)
+    named = tmp_path / "some-encoder"
+    shutil.copytree(roberta, named)
+    monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(named))
+    assert run_fewshot(encoder="somebody/some-encoder", **cell)["n_test"] == 49
+    monkeypatch.setitem(fewshot_module.FINGERPRINTS, "somebody/some-encoder", "0" * 64)
+    with pytest.raises(InputError, match="is not the encoder somebody/some-encoder"):
+        run_fewshot(encoder="somebody/some-encoder", **cell)

@@ -150,5 +150,4 @@ def _run_few_shot(cell: Cell, folder: Path | None) -> Outcome:
         **settings,
     )
     result.pop("history", None)  # validation per step; of no use in a table
-    result["oracle_accuracy"] = max(result["test_accuracy"], result.get("last_accuracy", 0.0))
     return Outcome(result, {"transfer": round(time.perf_counter() - began, 2)})
