@@ -368,7 +368,7 @@ def _found(name: str, pooling: Pooling) -> Transformer:
     called = name.rpartition("/")[2]
     if name not in FINGERPRINTS and Path(elsewhere).name != called:
         raise InputError(
-            f"{VARIABLE} names {elsewhere}; to stand for the encoder {name}, which cannot be reached, its folder must be "
-            f"called {called}"
+            f"{VARIABLE} names {elsewhere}; to stand for the encoder {name}, which cannot be reached, its folder must "
+            f"be called {called}"
         )
     return Transformer(elsewhere, pooling)

@@ -21,7 +21,7 @@ from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.model_file import ModelFileError
-from punce.routes import TextRoute
+from punce.routes import TextRoute, kind_of
 from punce.routes.sentences import SentenceVectors
 
 FAST: dict[str, Any] = {"epochs": 6, "prior": 0.36}
@@ -137,6 +137,77 @@ def test_an_encoder_object_is_used_as_it_is(roberta: Path, tmp_path: Path) -> No
     classifier.save(tmp_path / "model")
     again = PUClassifier.load(tmp_path / "model")
     assert again.predict_proba(texts) == pytest.approx(classifier.predict_proba(texts), abs=1e-5)
+
+
+def test_a_trained_encoder_object_keeps_its_weights_and_is_left_alone(roberta: Path, tmp_path: Path) -> None:
+    texts, labels, _ = problem()
+    encoder = Transformer(roberta)
+    with torch.no_grad():
+        for weight in encoder.backbone.parameters():
+            weight.mul_(1.3)
+    before = encoder.weights_digest()
+    assert encoder.is_trained
+    classifier = PUClassifier(encoder=encoder, **FAST).fit(texts, labels)
+    classifier.save(tmp_path / "model")
+    again = PUClassifier.load(tmp_path / "model")
+    new = generated_reviews(40, seed=8).X
+    assert again.predict_proba(new) == pytest.approx(classifier.predict_proba(new), abs=1e-6)
+    tuned = PUClassifier(encoder=encoder, transfer="finetune", epochs=1, prior=0.36)
+    assert (tuned.fit(texts, labels).scores_ == tuned.fit(texts, labels).scores_).all()
+    assert encoder.weights_digest() == before
+
+
+def test_the_seed_decides_a_trained_transformer_whatever_torch_drew_before(roberta: Path) -> None:
+    texts, labels, _ = problem(200, 60)
+    found = []
+    for noise in (1, 5):
+        torch.manual_seed(noise)
+        classifier = PUClassifier(encoder=str(roberta), transfer="finetune", epochs=1, prior=0.36, random_state=0)
+        found.append(classifier.fit(texts, labels).scores_)
+    assert (found[0] == found[1]).all()
+
+
+# What counts as texts ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def words() -> PUClassifier:
+    texts, labels, _ = problem()
+    return PUClassifier(encoder="tfidf", **FAST).fit(texts, labels)
+
+
+def test_missing_texts_are_empty_ones(words: PUClassifier) -> None:
+    texts, expected = ["a fine film", None, "dull"], words.predict_proba(["a fine film", "", "dull"])
+    for missing in (None, float("nan"), pd.NA):
+        rows = [missing if text is None else text for text in texts]
+        for given in (rows, pd.Series(rows), pd.Series(rows, dtype=object), np.array(rows, dtype=object)):
+            assert kind_of(given) == "text"
+            assert (words.predict_proba(given) == expected).all()
+
+
+def test_a_frame_is_its_only_column_and_one_text_is_not_a_list(words: PUClassifier, encoder: Transformer) -> None:
+    texts = generated_reviews(5, seed=2).X
+    assert (words.predict_proba(pd.DataFrame({"review": texts})) == words.predict_proba(texts)).all()
+    with pytest.raises(InputError, match=r"texts are one column, but the table has \['a', 'b'\]"):
+        words.predict_proba(pd.DataFrame({"a": texts, "b": texts}))
+    with pytest.raises(InputError, match="X is one text"):
+        words.predict_proba("sun sea")
+    with pytest.raises(InputError, match="there are no texts"):
+        words.predict_proba([])
+    with pytest.raises(InputError, match="got one str"):
+        encoder.tokens("sun sea")
+    assert encoder.embed(["a lone \ud800 surrogate"]).isfinite().all()
+
+
+def test_texts_without_spaces_are_read_by_letters(tmp_path: Path) -> None:
+    _, labels, y = problem()
+    random = np.random.default_rng(0)
+    kinds = ["好美喜乐", "坏丑悲苦"]
+    texts = ["".join(random.choice(list(kinds[0 if is_good else 1] + "天地人水"), 12)) for is_good in y]
+    classifier = PUClassifier(encoder="tfidf", **FAST).fit(texts, labels)
+    assert roc_auc_score(y, classifier.scores_) > 0.9
+    classifier.save(tmp_path / "model")
+    assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(classifier.predict_proba(texts))
 
 
 # Which way "auto" goes -----------------------------------------------------------------------------------------------

@@ -187,6 +187,28 @@ def test_code_in_the_folder_is_not_run(roberta: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+def test_attention_code_from_the_hub_is_never_asked_for(roberta: Path, tmp_path: Path, key: str) -> None:
+    folder = shutil.copytree(roberta, tmp_path / "kernel")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {key: "someone/kernel"}))
+    with pytest.raises(InputError, match=r"attention code from the hub \(someone/kernel\)"):
+        Transformer(folder)
+
+
+def test_a_configuration_that_cannot_run_is_refused_at_once(roberta: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(roberta, tmp_path / "unpadded")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": None}))
+    with pytest.raises(InputError, match=r"network in .* cannot be loaded"):
+        Transformer(folder)
+    indexed = shutil.copytree(roberta, tmp_path / "indexed")
+    (indexed / "model.safetensors").unlink()
+    (indexed / "model.safetensors.index.json").write_text('{"weight_map": ["model.safetensors"]}')
+    with pytest.raises(InputError, match="holds no weight_map"):
+        Transformer(indexed)
+
+
 @pytest.mark.parametrize("name", ["roberta-base", "someone/some-encoder"])
 def test_a_name_that_cannot_be_reached(name: str) -> None:
     with pytest.raises(InputError, match=rf"'{name}' cannot be reached .*path of a folder.*PUNCE_TEXT_ENCODER"):

@@ -95,7 +95,10 @@ def weight_files(folder: Path) -> list[Path]:
         return [folder / _WEIGHTS]
     if not (folder / _INDEX).is_file():
         raise _no_weights(folder)
-    names = sorted(set(_read_json(folder / _INDEX).get("weight_map", {}).values()))
+    weight_map = _read_json(folder / _INDEX).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise InputError(f"{folder / _INDEX} holds no weight_map: it does not say which files hold the weights")
+    names = sorted(set(map(str, weight_map.values())))
     if wrong := [name for name in names if not str(name).endswith(".safetensors") or Path(name).name != name]:
         raise InputError(f"{folder / _INDEX} names {wrong[:_SHOWN]}: weights must be .safetensors files beside it")
     return [folder / name for name in names]
@@ -106,9 +109,11 @@ def load_pretrained(folder: Path) -> tuple[nn.Module, Any]:
     weight_files(folder)
     if (folder / "adapter_config.json").exists():
         raise InputError(f"{folder} holds an adapter, not an encoder; merge it into its base model first")
+    _refuse_foreign_attention(folder)
     with quietly(), torch.random.fork_rng(devices=[]):
-        config = _load_config(folder)
-        return _load_network(folder, config), _load_tokenizer(folder)
+        network, tokenizer = _load_network(folder, _load_config(folder)), _load_tokenizer(folder)
+        _try_out(folder, network, tokenizer)
+    return network, tokenizer
 
 
 def _looks_like_a_path(source: str) -> bool:
@@ -161,6 +166,28 @@ def _load_config(folder: Path) -> Any:
     return config
 
 
+def _refuse_foreign_attention(folder: Path) -> None:
+    """A configuration may name attention code on the hub ("owner/kernel"), which would be fetched and run."""
+
+    def asked(value: Any) -> list[str]:
+        if not isinstance(value, dict):
+            return []
+        own = [str(name) for key, name in value.items() if key.endswith("attn_implementation") and "/" in str(name)]
+        return [*own, *(name for part in value.values() for name in asked(part))]
+
+    with _naming(folder, "configuration"):
+        names = asked(_read_json(folder / "config.json"))
+    if names:
+        raise InputError(f"{folder / 'config.json'} asks for attention code from the hub ({names[0]}); it is never run")
+
+
+def _try_out(folder: Path, network: nn.Module, tokenizer: Any) -> None:
+    """One token through the network: what a configuration got wrong shows here and not in the middle of a fit."""
+    with _naming(folder, "network"), torch.no_grad():
+        ids = torch.tensor([[tokenizer.pad_token_id, 0]])
+        network(input_ids=ids, attention_mask=torch.ones_like(ids))
+
+
 def _load_network(folder: Path, config: Any) -> nn.Module:
     from transformers import AutoModel
 
@@ -197,7 +224,7 @@ def _load_tokenizer(folder: Path) -> Any:
 def _naming(folder: Path, what: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, LookupError, ImportError, RuntimeError, TypeError, SafetensorError) as error:
         why = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"the {what} in {folder} cannot be loaded: {why}") from error
 

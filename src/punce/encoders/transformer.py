@@ -7,6 +7,7 @@ longest row of a few rows of similar length.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -56,6 +57,7 @@ class Transformer(Encoder):
         self.sha256 = fingerprint(folder)
         self.pooling, self.projection_size = pooling, projection_size
         self.backbone, self._tokenizer = load_pretrained(folder)
+        self._as_loaded = self.weights_digest()
         self.max_length = min(max_length, _longest(self.backbone, self._tokenizer))
         size = int(self.backbone.config.hidden_size)  # type: ignore[union-attr, arg-type]
         self.projector = projector(size, size, projection_size)
@@ -72,10 +74,12 @@ class Transformer(Encoder):
         return torch.from_numpy(tokens)
 
     def _token_lists(self, texts: Sequence[str]) -> list[list[int]]:
+        if isinstance(texts, str):
+            raise InputError("texts must be a list of str, got one str: give [text]")
         rows: list[list[int]] = []
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             rows += self._tokenizer(
-                list(texts[start : start + _TEXTS_AT_ONCE]),
+                [_encodable(text) for text in texts[start : start + _TEXTS_AT_ONCE]],
                 truncation=True,
                 max_length=self.max_length,
                 split_special_tokens=True,  # "</s>" written in a text is text
@@ -130,6 +134,19 @@ class Transformer(Encoder):
 
     # Saved models ------------------------------------------------------------------------------------------------
 
+    def weights_digest(self) -> str:
+        """sha256 of the network's weights as they are now, without projector and online head."""
+        digest = hashlib.sha256()
+        for name, tensor in self.backbone.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the network's weights are others than those in its folder."""
+        return self.weights_digest() != self._as_loaded
+
     @property
     def spec(self) -> dict[str, Any]:
         """What a model file keeps of this encoder: where it was, what it was, how it was used."""
@@ -140,7 +157,7 @@ class Transformer(Encoder):
     def from_spec(cls, spec: dict[str, Any]) -> Transformer:
         """The encoder a model file speaks of, found where it was or where PUNCE_TEXT_ENCODER points; refused if other.
 
-        The fingerprint decides, so a model never runs on embeddings it was not trained on.
+        The fingerprint of the folder decides. Weights that were trained since are for the model file to keep.
         """
         sources = dict.fromkeys(source for source in (spec["source"], named_encoder()) if source)
         seen = []
@@ -155,6 +172,11 @@ class Transformer(Encoder):
             f"the model was trained on the text encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which is "
             f"not to be had: {'; '.join(seen)}. Set {VARIABLE} to the folder that holds it"
         )
+
+
+def _encodable(text: str) -> str:
+    """Without lone surrogates, which are no characters and which no tokeniser takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _longest(network: nn.Module, tokenizer: Any) -> int:

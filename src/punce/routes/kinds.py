@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,6 +14,7 @@ from punce.errors import InputError
 
 Kind = Literal["table", "image", "embedding", "text"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+_LOOKED_AT = 50
 
 
 def kind_of(X: Any) -> Kind:
@@ -59,9 +62,21 @@ def check_rows(X: Any) -> None:
         raise InputError("Complex data not supported")
 
 
+def is_missing(value: Any) -> bool:
+    """None, NaN, pandas' NA or NaT."""
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
 def _is_text(X: Any) -> bool:
     if isinstance(X, pd.Series):
-        return bool(pd.api.types.is_string_dtype(X) and not pd.api.types.is_numeric_dtype(X))
+        is_string = pd.api.types.is_string_dtype(X) and not pd.api.types.is_numeric_dtype(X)
+        return bool(is_string or (X.dtype == object and _begins_with_text(X)))
     if isinstance(X, np.ndarray):
-        return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype == object and all(isinstance(x, str) for x in X[:50])))
-    return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X[:50])
+        return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype == object and _begins_with_text(X)))
+    return isinstance(X, list | tuple) and _begins_with_text(X)
+
+
+def _begins_with_text(rows: Iterable[Any]) -> bool:
+    """Whether the first rows that are there are str."""
+    first = list(islice((row for row in rows if not is_missing(row)), _LOOKED_AT))
+    return bool(first) and all(isinstance(row, str) for row in first)

@@ -18,6 +18,7 @@ from punce.files import replacing
 from punce.routes.route import State
 
 _FILE = "embeddings.safetensors"
+_WEIGHTS = "encoder."
 
 
 class SentenceVectors:
@@ -59,13 +60,19 @@ class SentenceVectors:
         return vectors
 
     def state(self) -> State:
-        """Mean and scale as tensors; the encoder by name and fingerprint, not its weights."""
-        return {"mean": self._mean, "scale": self._scale}, {"encoder": self.encoder.spec}
+        """Mean and scale as tensors; the encoder by name and fingerprint, its weights only if they were trained."""
+        own = {"mean": self._mean, "scale": self._scale}
+        if self.encoder.is_trained:
+            own |= {f"{_WEIGHTS}{name}": value for name, value in self.encoder.backbone.state_dict().items()}
+        return own, {"encoder": self.encoder.spec}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> SentenceVectors:
         """Inverse of :meth:`state`; refuses an encoder that is not the one the model was trained on."""
         vectors = cls(Transformer.from_spec(content["encoder"]))
+        trained = {name.removeprefix(_WEIGHTS): v for name, v in tensors.items() if name.startswith(_WEIGHTS)}
+        if trained:
+            vectors.encoder.backbone.load_state_dict(trained)
         vectors._mean, vectors._scale = tensors["mean"], tensors["scale"]
         return vectors
 
@@ -88,7 +95,8 @@ class SentenceVectors:
                 save_file({"rows": self._rows.contiguous()}, temporary, metadata={"key": self._key(texts)})
 
     def _key(self, texts: list[str]) -> str:
-        digest = hashlib.sha256(repr(sorted(self.encoder.spec.items())).encode())
+        encoder = [*sorted(self.encoder.spec.items()), self.encoder.weights_digest()]
+        digest = hashlib.sha256(repr(encoder).encode())
         for text in texts:
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return digest.hexdigest()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+import torch
 from torch import Tensor
 
 from punce.encoders import ENCODERS, Encoder, Transformer
@@ -13,6 +16,7 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.model_file import ModelFileError
 from punce.routes.chosen_network import fit_chosen_network
+from punce.routes.kinds import is_missing
 from punce.routes.network import NetworkRoute, check_device
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.routes.sentences import SentenceVectors
@@ -37,7 +41,9 @@ class TextRoute:
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Choose how to read the texts, and return what the first prior is estimated on: embeddings, or the texts."""
         texts = as_texts(X)
-        encoder = _encoder_for(settings.encoder)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.random_state)  # a new encoder draws its projector
+            encoder = _encoder_for(settings.encoder)
         if encoder is None:
             self._notes = _why_word_counts(settings.encoder)
             self._reader = _OnVectors(WordVectors().fit(texts, settings.random_state))
@@ -126,17 +132,25 @@ class _OnVectors:
 
 
 def as_texts(X: Any) -> list[str]:
-    """Rows of text as a list; a missing text is an empty one."""
-    texts = list(X)
-    if wrong := [i for i, text in enumerate(texts) if text is not None and not isinstance(text, str)]:
+    """Rows of text as a list; a missing text (None, NaN) is an empty one. A frame may be its only column."""
+    if isinstance(X, str):
+        raise InputError("X is one text; give a list of texts: [text]")
+    if isinstance(X, pd.DataFrame):
+        if X.shape[1] != 1:
+            raise InputError(f"texts are one column, but the table has {list(X.columns)[:8]}: give table['column']")
+        X = X.iloc[:, 0]
+    texts = ["" if is_missing(text) else text for text in X]
+    if not texts:
+        raise InputError("there are no texts: X is empty")
+    if wrong := [i for i, text in enumerate(texts) if not isinstance(text, str)]:
         raise InputError(f"row {wrong[0]} is {type(texts[wrong[0]]).__name__}, not text ({len(wrong)} such rows)")
-    return [text or "" for text in texts]
+    return texts
 
 
 def _encoder_for(asked: Any) -> Transformer | None:
-    """The transformer that was asked for; None means word counts."""
+    """The transformer that was asked for, a copy if it is the caller's own; None means word counts."""
     if isinstance(asked, Transformer):
-        return asked
+        return copy.deepcopy(asked)
     if asked == "auto":
         name = named_encoder()
         return Transformer(name) if name is not None and has_transformers() else None
