@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from punce.experiments import EXPERIMENTS
+from punce.experiments.cell import Cell
 from punce.experiments.present import tables
 from punce.experiments.present.grid import Grid, Results
 from punce.experiments.present.markup import Table
@@ -120,6 +121,32 @@ def test_methods_are_compared_wherever_they_stand(tmp_path: Path) -> None:
     assert second.is_behind(("mnist/mlp/nnpu", "1k"))
     assert not second.is_behind(("cifar10/resnet18/nnpu", "1k"))  # one seed
     assert second.is_best(("cifar10/resnet18/punce", "1k"))
+
+
+def test_more_seeds_of_one_method_make_no_other_one_behind(tmp_path: Path) -> None:
+    """puNCE has five seeds at 1k, SCL three: SCL leads on all that both have."""
+    levels = {"punce": [95.0, 95.0, 95.01, 99.0, 99.0], "scl": [96.0, 96.01, 96.0]}
+
+    def value(cell: Cell) -> float:
+        loss = cell.pretraining.loss if cell.pretraining else ""
+        return levels[loss][cell.seed] if loss in levels else 80.0 + 0.1 * cell.seed
+
+    fill(tmp_path, ["table1", "seeds_spread"], value=value)
+    grid = grid_of(tmp_path)
+    assert len(grid[PUNCE_1K].pu_selected) == 5
+    assert grid.is_best(("mnist/mlp/1k", "scl"))
+    assert grid.is_behind(PUNCE_1K)
+    assert not grid.is_behind(("mnist/mlp/1k", "scl"))
+    legend = tables.compact(grid).notes[0]
+    assert "over the seeds that those compared have in common;" in legend
+
+
+def test_the_legend_says_when_someone_lacks_seeds(tmp_path: Path) -> None:
+    fill(tmp_path, ["table1"])
+    store = ResultStore(tmp_path, "laptop")
+    for cell in EXPERIMENTS["table1"].cells(LAPTOP)["mnist/mlp/1k", "dcl"][1:]:
+        write(store, cell, None, "diverged")
+    assert "(who lacks some of them is not called best)" in tables.compact(grid_of(tmp_path)).notes[0]
 
 
 def test_one_seed_shows_no_spread_and_no_mark(tmp_path: Path) -> None:

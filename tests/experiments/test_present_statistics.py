@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from punce.errors import InputError
-from punce.experiments.present.statistics import holm, paired_difference, standing, summarise
+from punce.experiments.present.statistics import common_seeds, holm, paired_difference, standing, summarise
 
 values = st.lists(st.floats(50, 100), min_size=2, max_size=6).filter(lambda seen: np.std(seen) > 1e-3)
 
@@ -91,6 +91,42 @@ def test_nothing_is_marked_with_one_seed_and_nothing_is_best_of_one() -> None:
     assert one_seed.best == {"a"}
     assert not one_seed.behind
     assert standing({"a": {0: 95.0, 1: 96.0}, "b": {}}) is None
+
+
+FIVE = {0: 95.0, 1: 95.0, 2: 95.01, 3: 99.0, 4: 99.0}
+THREE = {0: 96.0, 1: 96.01, 2: 96.0}
+
+
+def test_seeds_that_only_one_member_has_make_it_neither_best_nor_others_behind() -> None:
+    """Over all of its seeds FIVE has the higher mean, over the three that both have it is clearly behind."""
+    found = standing({"five": FIVE, "three": THREE})
+    assert found is not None
+    assert found.best == {"three"}
+    assert found.behind == {"five"}
+
+
+def test_who_leads_on_the_shared_seeds_is_not_behind() -> None:
+    """The best is chosen over the seeds that most have; a member with two others may still lead where they meet."""
+    group = {"a": {0: 90.0, 1: 90.1, 2: 99.0}, "b": {0: 80.0, 1: 80.0, 2: 80.0}, "few": {0: 95.0, 1: 95.2}}
+    group |= {"c": {0: 79.0, 1: 79.3, 2: 79.0}, "d": {2: 70.0, 3: 1.0, 4: 1.0}}
+    found = standing(group)
+    assert found is not None
+    assert found.best == {"a"}
+    assert found.left_out == {"few", "d"}
+    assert "few" not in found.behind
+
+
+def test_a_member_with_few_seeds_does_not_take_those_of_the_others_away() -> None:
+    three = {0: 0.0, 1: 0.1, 2: 0.2}
+    assert common_seeds({"a": three, "b": three, "one": {1: 0.0}}) == {0, 1, 2}
+    assert common_seeds({"a": three, "b": three, "c": {1: 0.0, 2: 0.0}}) == {1, 2}
+    assert common_seeds({"a": three, "b": {0: 0.0}, "c": {0: 0.0}}) == {0}, "one seed of all before three of one"
+    assert common_seeds({"a": {0: 0.0}, "b": {1: 0.0}}) == set()
+    assert common_seeds({}) == set()
+
+
+def test_without_a_common_seed_nothing_is_best() -> None:
+    assert standing({"a": {0: 95.0, 1: 95.1}, "b": {2: 60.0, 3: 60.1}}) is None
 
 
 def test_holm_steps_down_and_stops() -> None:

@@ -85,11 +85,13 @@ def _methods(book: Book, network: str) -> list[Finding]:
 
 
 def _over_best(book: Book, network: str, n_p: str) -> Line:
+    """Against the method that comes closest to puNCE, or passes it, over the seeds it shares with puNCE."""
+    punce = Ref("table2", f"{network}/punce", n_p)
     others = [Ref("table2", f"{network}/{method}", n_p) for method in ("pn", "pvu", "upu", "nnpu", "vpu", "selfpu")]
-    means = {ref: summary.mean for ref in others if (summary := book.summary(ref)) is not None}
-    best = max(means, key=lambda ref: means[ref]) if means else others[3]
-    label = f"{n_p}, against {shown(best.row.rpartition('/')[2])}" if means else n_p
-    return book.ahead(label, [Ref("table2", f"{network}/punce", n_p)], [best])
+    leads = {ref: lead.mean for ref in others if (lead := book.contrast([punce], [ref])) is not None}
+    best = min(leads, key=lambda ref: leads[ref]) if leads else others[3]
+    label = f"{n_p}, against {shown(best.row.rpartition('/')[2])}" if leads else n_p
+    return book.ahead(label, [punce], [best])
 
 
 def _levels(book: Book, network: str) -> tuple[Line, ...]:

@@ -107,7 +107,7 @@ class Grid:
         return {key: one for key, one in found.items() if one is not None}
 
     def is_best(self, place: Place) -> bool:
-        """Whether its mean is the highest of its group."""
+        """Whether its mean over the seeds of its group is the highest."""
         one = self.standings.get(self.group_of(place))
         return one is not None and place in one.best
 

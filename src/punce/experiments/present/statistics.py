@@ -7,6 +7,7 @@ else: no spread, no interval, no mark.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -89,28 +90,58 @@ def paired_difference(first: BySeed, second: BySeed) -> Difference | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """The best of a group by its mean (several if their means are equal), and those the test sets apart from it."""
+    """The best of a group by its mean over the same seeds (several if their means are equal), and those the test sets
+    apart from it."""
 
     best: frozenset[Hashable]
     behind: frozenset[Hashable]
+    left_out: frozenset[Hashable] = frozenset()
+    """Members that lack some of those seeds: they cannot be called best, but may be behind."""
 
 
 def standing(group: Mapping[K, BySeed]) -> Standing | None:
     """The best member, and those that paired t-tests against it, Holm-corrected within the group, put behind it.
 
-    None for a group with fewer than two measured members: nothing is best of one.
+    The best is chosen over :func:`common_seeds`; each test is over the seeds that the two share. None for a group
+    with fewer than two measured members, and where too few have a seed in common: nothing is best of one.
     """
-    means = {name: summarise(list(values.values())).mean for name, values in group.items() if values}
-    if len(means) < 2:
+    measured = {name: values for name, values in group.items() if values}
+    seeds = common_seeds(measured)
+    if len(measured) < 2 or not seeds:
         return None
+    means = {name: _mean_over(seeds, values) for name, values in measured.items() if seeds <= values.keys()}
     best = max(means, key=lambda name: means[name])
-    p_values: dict[Hashable, float] = {}
-    for name in means:
-        difference = paired_difference(group[best], group[name])
-        if name != best and difference is not None and difference.p is not None:
-            p_values[name] = difference.p
-    ties = frozenset(name for name in means if means[best] - means[name] < _NO_SPREAD)
-    return Standing(ties, frozenset(holm(p_values)) - ties)
+    ties = frozenset(name for name, mean in means.items() if means[best] - mean < _NO_SPREAD)
+    others = [name for name in measured if name not in ties]
+    tested = {name: _p_ahead(measured[best], measured[name]) for name in others}
+    p_values: dict[Hashable, float] = {name: p for name, p in tested.items() if p is not None}
+    return Standing(ties, frozenset(holm(p_values)), frozenset(measured.keys() - means.keys()))
+
+
+def common_seeds(group: Mapping[K, BySeed]) -> set[int]:
+    """The seeds that more than half of the members have all of, at least two of them if there are two.
+
+    So a member with few seeds does not take those of all others away. Empty when no seed is so common.
+    """
+    held = Counter(seed for values in group.values() for seed in values)
+    counts = sorted(held.values(), reverse=True)
+    for count in [*counts[1:2], *counts[:1]]:  # the second most common seed and all as common; else the first
+        seeds = {seed for seed, members in held.items() if members >= count}
+        if 2 * sum(seeds <= values.keys() for values in group.values()) > len(group):
+            return seeds
+    return set()
+
+
+def _mean_over(seeds: set[int], values: BySeed) -> float:
+    return summarise([values[seed] for seed in sorted(seeds)]).mean
+
+
+def _p_ahead(first: BySeed, second: BySeed) -> float | None:
+    """The paired test's p-value where the shared seeds favour the first, 1 where they do not; None without a test."""
+    difference = paired_difference(first, second)
+    if difference is None or difference.p is None:
+        return None
+    return difference.p if difference.mean > 0 else 1.0
 
 
 def holm(p_values: Mapping[Hashable, float], level: float = 1 - LEVEL) -> set[Hashable]:

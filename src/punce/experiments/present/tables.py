@@ -83,9 +83,11 @@ def _notes(grid: Grid, has_paper: bool) -> tuple[str, ...]:
 def _mark_words(grid: Grid) -> str:
     if not any(len(measured.pu_selected) > 1 for measured in grid.places.values()):
         return "Bold: the best of those compared; with one seed there is nothing to test with."
+    left_out = any(one.left_out for one in grid.standings.values())
     return (
-        f"Bold: the best mean of those compared; {BEHIND}: behind it by a paired t-test over shared seeds at the 5 % "
-        "level, Holm-corrected."
+        "Bold: the best mean over the seeds that those compared have in common"
+        f"{' (who lacks some of them is not called best)' if left_out else ''}; {BEHIND}: behind it by a paired t-test "
+        "over the seeds that both have, at the 5 % level, Holm-corrected."
     )
 
 
