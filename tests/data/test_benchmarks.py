@@ -62,7 +62,7 @@ def test_real_cifar10_counts_priors_and_published_channel_means() -> None:
     [
         ("sst2", (67_349, 37_569), (872, 444)),
         ("sst2_sentence", (6_920, 3_610), (1_821, 909)),
-        ("sms_spam", (4_460, 598), (1_114, 149)),
+        ("sms_spam", (4_460, 594), (1_114, 153)),
         ("spambase", (3_680, 1_450), (921, 363)),
         ("mushroom", (6_499, 3_133), (1_625, 783)),
         ("banknote", (1_098, 488), (274, 122)),
@@ -127,6 +127,12 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_a_positive_class_that_splits_nothing_is_refused(positive: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="positive"):
         load("digits", positive=positive)
+
+
+def test_no_test_message_was_seen_in_training() -> None:
+    data = real("sms_spam")
+    assert not set(data.train.X) & set(data.test.X)
+    assert len({*data.train.X, *data.test.X}) == 5_171
 
 
 def test_text_sets_refuse_another_positive_class() -> None:
