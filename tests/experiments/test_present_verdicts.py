@@ -1,7 +1,8 @@
-"""Claims are judged by rules: shows, does not, the opposite, one seed, not measured."""
+"""Claims are judged by rules: shows, mixed, does not, the opposite, one seed, not measured."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from punce.experiments.cell import Cell
 from punce.experiments.present.claims import further_questions, paper_claims
 from punce.experiments.present.grid import Results
 from punce.experiments.present.reading import opening, tally
-from punce.experiments.present.verdicts import Answer, Finding, Line, Verdict
+from punce.experiments.present.verdicts import RULES, Answer, Finding, Line, Verdict
 from punce.experiments.scales import find_scale
 
 from .synthetic import fill, level
@@ -80,6 +81,14 @@ def test_the_papers_level_is_reached_by_the_mean(tmp_path: Path) -> None:
     assert [line.answer for line in finding.lines] == [Answer.YES, Answer.NO, Answer.YES]
     assert finding.verdict is Verdict.IN_PART
     assert finding.numbers[1] == "3k: 96.00 [96.00 to 96.00], 3 seeds, the paper 96.01"
+
+
+def test_one_seed_does_not_reach_a_level(tmp_path: Path) -> None:
+    found = judged(tmp_path, ["table2"], seeds=[0], value=lambda cell: 99.9)
+    finding = found["PU MNIST (odd/even), MLP: puNCE reaches the paper's level"]
+    assert {line.answer for line in finding.lines} == {Answer.ONE_SEED}
+    assert finding.verdict is Verdict.ONE_SEED
+    assert finding.numbers[0] == "1k: 99.90, 1 seed, the paper 94.70"
 
 
 def test_the_best_other_method_is_the_one_compared(tmp_path: Path) -> None:
@@ -152,16 +161,42 @@ def line(answer: Answer) -> Line:
     [
         ([], Verdict.NOT_MEASURED),
         ([Answer.MISSING, Answer.MISSING], Verdict.NOT_MEASURED),
-        ([Answer.YES, Answer.MISSING, Answer.ONE_SEED], Verdict.SHOWS),
+        ([Answer.YES, Answer.YES], Verdict.SHOWS),
+        ([Answer.YES, Answer.MISSING, Answer.MISSING], Verdict.WHERE_MEASURED),
+        ([Answer.YES, Answer.ONE_SEED], Verdict.WHERE_MEASURED),
         ([Answer.YES, Answer.NO], Verdict.IN_PART),
-        ([Answer.YES, Answer.OPPOSITE], Verdict.IN_PART),
+        ([Answer.YES, Answer.NO, Answer.MISSING], Verdict.IN_PART),
+        ([Answer.YES, Answer.OPPOSITE], Verdict.MIXED),
+        ([Answer.YES, Answer.NO, Answer.OPPOSITE, Answer.MISSING], Verdict.MIXED),
         ([Answer.NO, Answer.OPPOSITE], Verdict.DOES_NOT),
-        ([Answer.OPPOSITE, Answer.ONE_SEED], Verdict.OPPOSITE),
+        ([Answer.NO, Answer.MISSING], Verdict.DOES_NOT),
+        ([Answer.OPPOSITE, Answer.OPPOSITE], Verdict.OPPOSITE),
+        ([Answer.OPPOSITE, Answer.ONE_SEED], Verdict.OPPOSITE_WHERE_MEASURED),
         ([Answer.ONE_SEED, Answer.MISSING], Verdict.ONE_SEED),
     ],
 )
 def test_many_comparisons_make_one_verdict(answers: list[Answer], expected: Verdict) -> None:
     assert Finding("", "", tuple(map(line, answers))).verdict is expected
+
+
+def test_only_a_settled_verdict_has_a_colour_of_its_own() -> None:
+    kinds = {verdict: verdict.kind for verdict in Verdict if verdict.kind != "open"}
+    assert kinds == {Verdict.SHOWS: "shows", Verdict.DOES_NOT: "against", Verdict.OPPOSITE: "against"}
+
+
+def test_the_rules_say_that_many_claims_were_tested() -> None:
+    assert "not corrected for the number of claims" in " ".join(RULES)
+
+
+def test_the_tally_has_a_word_for_every_verdict() -> None:
+    by_answers = [[answer] for answer in Answer]
+    by_answers += [[a, b] for a in Answer for b in Answer]
+    findings = [Finding("", "", tuple(map(line, answers))) for answers in by_answers]
+    assert {finding.verdict for finding in findings} == set(Verdict)
+    said = tally(findings)
+    for words in ("show where measured", "show in part", "are mixed", "show the opposite where measured"):
+        assert words in said
+    assert sum(int(number) for number in re.findall(r" (\d+) \D", said)[1:]) == len(findings)
 
 
 def test_the_tally_counts_every_claim() -> None:

@@ -59,9 +59,12 @@ def tally(findings: Iterable[Finding]) -> str:
     counted = Counter(finding.verdict for finding in findings)
     words = {
         Verdict.SHOWS: ("shows", "show"),
+        Verdict.WHERE_MEASURED: ("shows where measured", "show where measured"),
         Verdict.IN_PART: ("shows in part", "show in part"),
+        Verdict.MIXED: ("is mixed", "are mixed"),
         Verdict.DOES_NOT: ("does not show", "do not show"),
         Verdict.OPPOSITE: ("shows the opposite", "show the opposite"),
+        Verdict.OPPOSITE_WHERE_MEASURED: ("shows the opposite where measured", "show the opposite where measured"),
         Verdict.ONE_SEED: ("has one seed only", "have one seed only"),
         Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
     }

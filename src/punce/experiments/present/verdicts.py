@@ -2,8 +2,8 @@
 
 A comparison is a difference over the seeds that all its places share. It shows if the 95 % t-interval of the mean
 difference lies above zero (or, for "costs less than", below the limit), and the opposite shows if it lies beyond the
-other side. With one seed there is no interval, and no verdict beyond "one seed only". A level is reached if the mean is
-at or above it.
+other side. With one seed there is no interval, and no verdict beyond "one seed only". A level is reached if the mean,
+of two seeds at least, is at or above it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from punce.experiments.present.statistics import BySeed, Summary, summarise
 RULES = (
     "Every verdict is computed. A comparison is the mean, over the seeds that both sides share, of the difference "
     "between them. It shows if the 95 % t-interval of that mean lies above zero; it does not show if zero lies within. "
-    "A level is reached if our mean is at or above the paper's. One seed has no interval and settles nothing. Square "
-    "brackets hold 95 % intervals; differences are in points.",
+    "A level is reached if our mean is at or above the paper's. One seed has no interval and settles nothing. A claim "
+    "of several comparisons is mixed if one shows and another shows the opposite; it shows where measured if some of "
+    "them were not measured, or with one seed only. Square brackets hold 95 % intervals; differences are in points.",
+    "The intervals are not corrected for the number of claims: of forty comparisons with nothing behind them, one is "
+    "expected to show by chance.",
     "All accuracies of the PU tables are PU-selected: epochs were chosen without negatives. In the PNU tables the "
     "labels of training rows chose (Table 4) or those of the other half of the dev set (Table 5). Test labels chose "
     "nothing.",
@@ -38,13 +41,19 @@ class Answer(Enum):
     MISSING = "not measured"
 
 
+_OPEN = frozenset({Answer.ONE_SEED, Answer.MISSING})
+
+
 class Verdict(Enum):
     """What all comparisons of a claim say together: the word for the reader."""
 
     SHOWS = "shows"
+    WHERE_MEASURED = "shows where measured"
     IN_PART = "shows in part"
+    MIXED = "mixed"
     DOES_NOT = "does not show"
     OPPOSITE = "the opposite shows"
+    OPPOSITE_WHERE_MEASURED = "the opposite where measured"
     ONE_SEED = "one seed only"
     NOT_MEASURED = "not measured"
 
@@ -56,7 +65,8 @@ class Verdict(Enum):
     @property
     def kind(self) -> str:
         """A class of the style sheet."""
-        return {"shows": "shows", "does not show": "against", "the opposite shows": "against"}.get(self.value, "open")
+        settled = {Verdict.SHOWS: "shows", Verdict.DOES_NOT: "against", Verdict.OPPOSITE: "against"}
+        return settled.get(self, "open")
 
 
 @dataclass(frozen=True)
@@ -82,16 +92,18 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """One seed settles nothing, and what was not measured does not count."""
-        answers = [line.answer for line in self.lines if line.answer is not Answer.MISSING]
-        settled = [answer for answer in answers if answer is not Answer.ONE_SEED]
-        if not answers:
-            return Verdict.NOT_MEASURED
+        """One seed settles nothing; what is not settled does not count, but is not passed over in silence."""
+        answers = {line.answer for line in self.lines}
+        settled = answers - _OPEN
         if not settled:
-            return Verdict.ONE_SEED
-        if Answer.YES in settled:
-            return Verdict.SHOWS if set(settled) == {Answer.YES} else Verdict.IN_PART
-        return Verdict.OPPOSITE if set(settled) == {Answer.OPPOSITE} else Verdict.DOES_NOT
+            return Verdict.ONE_SEED if Answer.ONE_SEED in answers else Verdict.NOT_MEASURED
+        if settled == {Answer.YES}:
+            return Verdict.WHERE_MEASURED if answers & _OPEN else Verdict.SHOWS
+        if settled == {Answer.OPPOSITE}:
+            return Verdict.OPPOSITE_WHERE_MEASURED if answers & _OPEN else Verdict.OPPOSITE
+        if settled >= {Answer.YES, Answer.OPPOSITE}:
+            return Verdict.MIXED
+        return Verdict.IN_PART if Answer.YES in settled else Verdict.DOES_NOT
 
 
 @dataclass(frozen=True)
@@ -156,11 +168,12 @@ class Book:
         return Line(answer.get(above, above), f"{label}: {with_interval(found, sign=True)}")
 
     def reaches(self, label: str, ref: Ref, level: float) -> Line:
-        """Whether the mean is at or above a level."""
+        """Whether the mean over two seeds or more is at or above a level."""
         found = self.summary(ref)
         if found is None:
             return Line(Answer.MISSING, f"{label}: not measured, the paper {level:.2f}")
-        answer = Answer.YES if found.mean >= level else Answer.NO
+        reached = Answer.YES if found.mean >= level else Answer.NO
+        answer = Answer.ONE_SEED if found.low is None else reached
         return Line(answer, f"{label}: {with_interval(found)}, the paper {level:.2f}")
 
 
