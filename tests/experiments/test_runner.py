@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -18,12 +20,15 @@ from typing import IO
 import psutil
 import pytest
 
+from punce.checkpoint import CheckpointWriteError
+from punce.errors import InputError, WriteError
 from punce.experiments import attempt as attempt_module
-from punce.experiments.attempt import Report, Task
+from punce.experiments.attempt import Report, Task, attempt
 from punce.experiments.cell import Cell
 from punce.experiments.pools import InProcess
-from punce.experiments.run_cell import Outcome
+from punce.experiments.run_cell import Outcome, run_cell
 from punce.experiments.runner import EXIT_TERMINATED, RunnerError, run_cells
+from punce.experiments.scales import changed
 from punce.experiments.store import ResultStore
 from tests.experiments.tiny import Told, cells, infonce, joint, numbers, punce
 
@@ -191,6 +196,126 @@ def test_a_late_failure_never_replaces_a_result(tmp_path: Path) -> None:
     assert store.read(joint()) == before
 
 
+def test_a_failure_is_not_recorded_over_the_head_of_another_runner(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path, "smoke")
+    with store.claim(joint()):
+        attempt_module.record_failure(store, joint(), "its worker died")
+    assert store.read(joint()) is None
+
+
+# Disks, locks and numbers that fail: the other cells go on --------------------------------------------------------
+
+THREE = [joint("pn"), joint("upu"), joint("nnpu")]
+
+
+def accuracies(**of_risk: float) -> Callable[..., Outcome]:
+    """A run_cell with these accuracies, else 90."""
+    return lambda cell, *_: Outcome({"test_accuracy": of_risk.get(cell.transfer.risk or "", 90.0)})
+
+
+def refusing(names: set[str]) -> Callable[[Path, str], None]:
+    """A write_text on a disk that is full when a cell of these names is written."""
+    from punce.files import write_text
+
+    def write(path: Path, text: str) -> None:
+        if path.stem in names:
+            raise WriteError(f"cannot write {path}: No space left on device")
+        write_text(path, text)
+
+    return write
+
+
+def test_a_disk_that_is_full_for_a_while_costs_one_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, full = ResultStore(tmp_path, "smoke"), {THREE[0].name}
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", accuracies())
+    monkeypatch.setattr("punce.experiments.store.write_text", refusing(full))
+
+    class Tidy(Told):
+        def ended(self, cell: Cell, report: Report) -> None:
+            super().ended(cell, report)
+            full.clear()
+
+    summary = run_cells(THREE, store, InProcess(), Tidy(), most_attempts=2)
+    assert summary.done == [*THREE[1:], THREE[0]]
+    assert not summary.failed
+
+
+def test_a_disk_that_stays_full_fails_its_cells_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, told = ResultStore(tmp_path, "smoke"), Told()
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", accuracies())
+    monkeypatch.setattr("punce.experiments.store.write_text", refusing({THREE[0].name}))
+    summary = run_cells(THREE, store, InProcess(), told, most_attempts=2)
+    assert summary.done == THREE[1:]
+    ((cell, error),) = summary.failed
+    assert (cell, told.ends[-1]) == (THREE[0], (THREE[0].name, "failed"))
+    assert "No space left" in error
+    assert store.read(THREE[0]) is None  # that it failed had no room either
+
+
+def test_a_checkpoint_that_finds_no_room_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", failing(1, WriteError("no room for a checkpoint")))
+    assert run_cells([joint()], ResultStore(tmp_path, "smoke"), InProcess(), Told()).done == [joint()]
+
+
+def test_a_number_that_is_not_finite_fails_its_cell_once_and_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ResultStore(tmp_path, "smoke")
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", accuracies(upu=float("nan")))
+    summary = run_cells(THREE, store, InProcess(), Told(), most_attempts=5)
+    assert [cell for cell, _ in summary.failed] == [joint("upu")]
+    record = store.read(joint("upu"))
+    assert record is not None
+    assert (record.status, record.attempts) == ("failed", 1)
+    assert "not finite in test_accuracy" in str(record.error)
+
+
+def test_no_locks_to_be_had_fails_cells_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", accuracies())
+    store = ResultStore(tmp_path, "smoke")
+    summary = run_cells(THREE, store, InProcess(), Told())
+    assert {cell for cell, _ in summary.failed} == set(THREE)
+    assert all("No locks available" in error for _, error in summary.failed)
+    assert not store.folder.exists()  # what is not claimed is not written
+
+
+# Checkpoints that were left ----------------------------------------------------------------------------------------
+
+
+def test_checkpoints_of_another_configuration_are_dropped_and_the_cell_is_done(tmp_path: Path) -> None:
+    """As an older version of the code leaves them behind: same cell, other defaults."""
+    store = ResultStore(tmp_path, "smoke")
+    slower = changed(joint().transfer.settings, lr=2e-3)
+    other = replace(joint(), transfer=replace(joint().transfer, settings=slower))
+    run_cell(other, tmp_path / "encoders", store.work_folder(joint()))
+    with pytest.raises(InputError, match="of another configuration"):
+        run_cell(joint(), tmp_path / "encoders", store.work_folder(joint()))
+    assert attempt(Task(joint(), tmp_path, "smoke")).status == "done"
+    assert not store.work_folder(joint()).exists()
+    assert numbers(tmp_path, [joint()])[joint().name] == run_cell(joint(), tmp_path / "encoders").result
+
+
+@pytest.mark.filterwarnings("ignore::punce.checkpoint.CheckpointWarning")
+def test_checkpoints_that_cannot_be_read_are_dropped_and_the_cell_is_done(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path, "smoke")
+    run_cell(joint(), tmp_path / "encoders", store.work_folder(joint()))
+    for file in store.work_folder(joint()).rglob("tensors.safetensors"):
+        file.write_bytes(b"")
+    assert attempt(Task(joint(), tmp_path, "smoke")).status == "done"
+
+
+def test_a_full_disk_drops_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ResultStore(tmp_path, "smoke")
+    (store.work_folder(joint()) / "kept").mkdir(parents=True)
+    monkeypatch.setattr("punce.experiments.run_cell.run_cell", failing(1, CheckpointWriteError("full")))
+    assert attempt(Task(joint(), tmp_path, "smoke")).may_pass
+    assert (store.work_folder(joint()) / "kept").exists()
+
+
 # A pool that does what a test wants --------------------------------------------------------------------------------
 
 
@@ -265,6 +390,15 @@ def test_a_scheduler_that_goes_away_is_one_clear_error(tmp_path: Path) -> None:
     pool = Script({joint(): [CancelledError()]})
     with pytest.raises(RunnerError, match="the same command goes on"):
         run_cells([joint()], ResultStore(tmp_path, "smoke"), pool, Told())
+
+
+def test_a_report_that_cannot_be_carried_is_a_failure_of_its_cell_alone(tmp_path: Path) -> None:
+    pool = Script(
+        {joint(): [TypeError("cannot unpickle"), TypeError("cannot unpickle")], joint("upu"): [Report("done")]}
+    )
+    summary = run_cells([joint(), joint("upu")], ResultStore(tmp_path, "smoke"), pool, Told(), most_attempts=2)
+    assert summary.done == [joint("upu")]
+    assert summary.failed == [(joint(), "TypeError: cannot unpickle")]
 
 
 def test_cells_asked_for_twice_are_done_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from punce.errors import PunceError
 from punce.experiments.cell import Cell
-from punce.experiments.store import Record, ResultStore, StoreWarning
+from punce.experiments.store import Record, ResultError, ResultStore, StoreWarning
 from tests.experiments.tiny import joint, punce
 
 
@@ -55,6 +55,13 @@ def test_a_write_that_fails_leaves_the_old_result_and_nothing_else(
     assert [path.name for path in store.folder.iterdir()] == [f"{punce().name}.json"]
 
 
+def test_a_result_that_is_not_finite_is_refused_by_name(store: ResultStore) -> None:
+    wrong = replace(record(punce()), result={"test_accuracy": 90.0, "auc": float("nan"), "curve": [1.0, float("inf")]})
+    with pytest.raises(ResultError, match="not finite in auc, curve"):
+        store.write(wrong)
+    assert not store.folder.exists()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -68,23 +75,28 @@ def test_a_write_that_fails_leaves_the_old_result_and_nothing_else(
     ],
     ids=["cut", "empty", "no object", "control character", "another configuration", "status", "field"],
 )
-def test_a_damaged_file_is_set_aside_with_a_warning(store: ResultStore, damage: object) -> None:
+def test_a_damaged_file_is_not_believed_and_kept_when_the_next_result_comes(store: ResultStore, damage: object) -> None:
     path = store.write(record(punce()))
     changed = damage(path.read_text())  # type: ignore[operator]
     assert changed != path.read_text()
     path.write_text(changed)
     with pytest.warns(StoreWarning, match="cannot be used"):
         assert store.read(punce()) is None
-    assert not path.exists()
+    assert [(found, found.read_text()) for found in store.folder.iterdir()] == [
+        (path, changed)
+    ]  # reading wrote nothing
+    store.write(record(punce()))
+    assert store.read(punce()) == record(punce())
     assert path.with_name(f"{path.name}.damaged-1").read_text() == changed
 
 
-def test_bytes_that_are_no_text_are_set_aside_beside_earlier_ones(store: ResultStore) -> None:
+def test_bytes_that_are_no_text_are_kept_beside_earlier_ones(store: ResultStore) -> None:
     path = store.write(record(punce()))
     for number in (1, 2):
         path.write_bytes(b"\xff\xfe\x00")
         with pytest.warns(StoreWarning):
             assert store.read(punce()) is None
+        store.write(record(punce()))
         assert path.with_name(f"{path.name}.damaged-{number}").exists()
 
 
@@ -92,6 +104,31 @@ def test_the_result_of_another_cell_under_this_name_is_not_believed(store: Resul
     store.write(record(joint())).rename(store.path(punce()))
     with pytest.warns(StoreWarning, match="another cell"):
         assert store.read(punce()) is None
+
+
+def test_a_good_file_that_comes_between_reading_and_writing_is_not_taken_for_the_damaged_one(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store.write(record(punce()))
+    good = path.read_bytes()
+    path.write_bytes(b"damaged")
+
+    def read_late(damaged: Path) -> bytes:
+        content = b"damaged"
+        damaged.write_bytes(good)  # another runner is quicker
+        return content
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", read_late)
+        store.write(record(punce(), 91.0))
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == b"damaged"
+    assert store.result(punce()) == {"test_accuracy": 91.0}
+
+
+def test_results_that_replace_results_leave_nothing_beside_them(store: ResultStore) -> None:
+    for accuracy in (90.0, 91.0):
+        path = store.write(record(punce(), accuracy))
+    assert list(store.folder.iterdir()) == [path]
 
 
 # Claims ----------------------------------------------------------------------------------------------------------

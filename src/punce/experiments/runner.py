@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Protocol
 
 from punce.errors import PunceError
-from punce.experiments.attempt import Report, Task, record_failure
+from punce.experiments.attempt import Report, Task, failure, record_failure
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.pools import Pool
@@ -120,6 +120,8 @@ class _Runner:
             raise RunnerError(
                 "the workers' scheduler is gone; what is done is kept, the same command goes on"
             ) from None
+        except Exception as error:  # an attempt raises nothing, but what carries its report may
+            report = failure(error)
         if report.status == "busy":
             self._queue.append(cell)
             self._not_before[cell] = time.monotonic() + _ASK_AGAIN

@@ -20,14 +20,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from punce.errors import PunceError
 from punce.experiments.cell import Cell, config_key
-from punce.files import write_text
+from punce.files import replacing, write_text
 
 Status = Literal["done", "failed"]
 
 
 class StoreWarning(UserWarning):
-    """A result file could not be used and was set aside."""
+    """A file in the results cannot be used, and what it held is made again."""
+
+
+class ResultError(PunceError):
+    """A result that no file can hold: a number in it is not finite."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +73,15 @@ class ResultStore:
         return self.folder / f"{cell.name}.json"
 
     def read(self, cell: Cell) -> Record | None:
-        """The cell's record; None if there is none. A damaged file is set aside with a warning."""
+        """The cell's record; None if there is none, or with a warning if it cannot be used. Changes nothing."""
         path = self.path(cell)
         try:
-            record = parse(path.read_bytes())
-            if record.key != cell.key:
-                raise ValueError("it holds another cell")
+            return _parse_own(path.read_bytes(), cell.key)
         except FileNotFoundError:
             return None
-        except ValueError as error:  # also what is no UTF-8 and no JSON
-            _set_aside(path, str(error))
+        except ValueError as error:
+            warnings.warn(f"{path} cannot be used ({error}); the cell is done again", StoreWarning, stacklevel=2)
             return None
-        return record
 
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell that is done, else None."""
@@ -87,9 +89,10 @@ class ResultStore:
         return record.result if record is not None and record.is_done else None
 
     def write(self, record: Record) -> Path:
-        """Put a record in its place, whole or not at all."""
-        path = self.folder / f"{record.key[:16]}.json"
-        write_text(path, json.dumps(asdict(record), indent=1, sort_keys=True, allow_nan=False) + "\n")
+        """Put a record in its place, whole or not at all; for who has claimed the cell. A damaged file is kept."""
+        path, text = self.folder / f"{record.key[:16]}.json", _text(record)
+        _keep_damaged(path, record.key)
+        write_text(path, text)
         return path
 
     def work_folder(self, cell: Cell) -> Path:
@@ -103,12 +106,47 @@ class ResultStore:
             yield is_ours
 
 
-def _set_aside(path: Path, why: str) -> None:
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    path.replace(aside)
-    warnings.warn(f"{path} cannot be used ({why}); kept as {aside.name}, the cell is done again", StoreWarning, 3)
+def _text(record: Record) -> str:
+    try:
+        return json.dumps(asdict(record), indent=1, sort_keys=True, allow_nan=False) + "\n"
+    except ValueError:
+        names = [name for name, value in record.result.items() if not _is_finite(value)]
+        raise ResultError(f"the result is not stored, for it is not finite in {', '.join(names)}") from None
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether every number in it is."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _keep_damaged(path: Path, key: str) -> None:
+    """Copy a file that cannot be used, before another takes its place.
+
+    A copy of the bytes that were looked at: a move could take a good file that another process has put there since.
+    """
+    try:
+        content = path.read_bytes()
+        _parse_own(content, key)
+    except FileNotFoundError:
+        return
+    except ValueError:
+        number = 1
+        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+            number += 1
+        with replacing(aside) as temporary:
+            temporary.write_bytes(content)
+
+
+def _parse_own(text: bytes, key: str) -> Record:
+    """The record of this key; ValueError also for what is no UTF-8 and no JSON."""
+    record = parse(text)
+    if record.key != key:
+        raise ValueError("it holds another cell")
+    return record
 
 
 def parse(text: str | bytes) -> Record:
