@@ -16,7 +16,7 @@ from punce.errors import InputError
 from punce.experiments import EXPERIMENTS
 from punce.experiments.present import build_docs, write_all, write_docs
 from punce.experiments.present.figures import for_page, pictures
-from punce.experiments.present.figures.style import PALETTE
+from punce.experiments.present.figures.style import PALETTE, places_of
 from punce.experiments.present.grid import Results
 from punce.experiments.scales import find_scale
 from punce.experiments.store import ResultStore
@@ -126,6 +126,15 @@ def test_the_page_is_self_contained_and_its_policy_fits(filled: Path) -> None:
         assert tag != "img" or (str(attributes["src"]).startswith("data:image/svg+xml;base64,") and attributes["alt"])
 
 
+def test_every_box_that_scrolls_can_be_reached_by_keyboard(filled: Path) -> None:
+    seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
+    boxes = [attributes for _, attributes in seen.elements if attributes.get("class") == "scroll"]
+    assert {(box.get("tabindex"), box.get("role")) for box in boxes} == {("0", "region")}
+    names = [box.get("aria-label") for box in boxes]
+    assert all(names)
+    assert len(set(names)) == len(names)
+
+
 def test_every_link_leads_to_a_section(filled: Path) -> None:
     seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
     ids = {attributes["id"] for _, attributes in seen.elements if "id" in attributes}
@@ -185,6 +194,29 @@ def test_figures_are_well_formed_and_say_what_is_what(filled: Path) -> None:
         ElementTree.fromstring(for_page(svg))
         if name == "figure1":
             assert all(f">{method}<" in svg for method in ("puNCE", "nnPU", "Self-PU", "10k"))
+
+
+def legends(svg: str) -> list[ElementTree.Element]:
+    return [one for one in ElementTree.fromstring(svg).iter() if (one.get("id") or "").startswith("legend_")]
+
+
+def test_every_series_of_a_panel_has_a_colour_of_its_own(filled: Path) -> None:
+    found = {name: legends(svg) for name, svg in on_disk(filled).items()}
+    assert {name for name, some in found.items() if not some} == {"tsne"}
+    for name, some in found.items():
+        for legend in some:
+            labels = [one for one in legend.iter() if one.tag.endswith("}text")]
+            text = ElementTree.tostring(legend, encoding="unicode")
+            assert len([colour for colour in PALETTE if colour in text]) == len(labels) > 1, name
+
+
+def test_known_methods_keep_their_place_and_others_get_a_free_one() -> None:
+    assert places_of(["loss and probe", "loss", "probe", "nnPU"]) == [0, 2, 3, 1]
+    assert places_of(["PN", "random", "puNCE"]) == [6, 1, 0]
+    assert places_of(["InfoNCE", "nnPU"]) == [1, 0], "the first keeps a place that two have"
+    assert sorted(places_of([str(n) for n in range(len(PALETTE))])) == list(range(len(PALETTE)))
+    with pytest.raises(ValueError, match="7 series apart, got 8"):
+        places_of([str(n) for n in range(8)])
 
 
 def test_a_users_matplotlib_style_does_not_leak_in(filled: Path) -> None:

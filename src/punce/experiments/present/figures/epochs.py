@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from punce.experiments.present.curves import curves_by_seed
 from punce.experiments.present.figures.against import Drawn, panel_title
 from punce.experiments.present.figures.series import ACCURACY, draw_band, say_nothing_measured
-from punce.experiments.present.figures.style import DASHES, PALETTE, panels, place_of
+from punce.experiments.present.figures.style import DASHES, PALETTE, panels, places_of
 from punce.experiments.present.grid import Grid, Measured
 from punce.experiments.present.numbers import plain
 from punce.experiments.present.statistics import Summary, summarise
@@ -37,8 +37,8 @@ def over_epochs(measured: Measured) -> list[Summary]:
 
 
 def _draw_panel(axes: Axes, grid: Grid, row: str) -> None:
-    for order, column in enumerate(grid.experiment.columns):
-        place = place_of(column, order)
+    columns = grid.experiment.columns
+    for column, place in zip(columns, places_of(columns), strict=True):
         colour = PALETTE[place]
         summaries = over_epochs(grid[row, column])
         epochs = [float(epoch) for epoch in range(1, len(summaries) + 1)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from punce.experiments.present.figures.style import DASHES, INK, MARKERS, PALETTE, QUIET, place_of
+from punce.experiments.present.figures.style import DASHES, INK, MARKERS, PALETTE, QUIET, places_of
 from punce.experiments.present.statistics import Summary
 
 ACCURACY = "test accuracy (%)"
@@ -26,8 +26,7 @@ class Series:
 
 def draw_lines(axes: Axes, places: Sequence[float], series: Sequence[Series]) -> None:
     """A line with a band for each method; the paper's values as open marks of the same colour."""
-    for order, one in enumerate(series):
-        place = place_of(one.name, order)
+    for order, (one, place) in enumerate(zip(series, _places(series), strict=True)):
         colour, marker = PALETTE[place], MARKERS[place]
         aside = (order - (len(series) - 1) / 2) * _ASIDE
         known = [(x + aside, s) for x, s in zip(places, one.summaries, strict=True) if s is not None]
@@ -62,8 +61,7 @@ def bounds(summary: Summary) -> tuple[float, float]:
 def draw_bars(axes: Axes, groups: Sequence[str], series: Sequence[Series]) -> None:
     """Bars side by side within each group, whiskers for the interval, a tick for the paper's value."""
     width = 0.8 / max(1, len(series))
-    for order, one in enumerate(series):
-        place = place_of(one.name, order)
+    for order, (one, place) in enumerate(zip(series, _places(series), strict=True)):
         for group, summary in enumerate(one.summaries):
             at = group + (order - (len(series) - 1) / 2) * width
             if summary is not None:
@@ -92,6 +90,10 @@ def fit_accuracy_axis(axes: Axes, series: Sequence[Series], *, bars: bool = Fals
 def say_nothing_measured(axes: Axes) -> None:
     """An empty panel says that it is empty."""
     axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color=QUIET)
+
+
+def _places(series: Sequence[Series]) -> list[int]:
+    return places_of([one.name for one in series])
 
 
 def _first_known(series: Series) -> int:

@@ -8,7 +8,7 @@ which :func:`for_page` turns into variables that follow a reader's dark mode.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,9 +59,16 @@ _SETTINGS: dict[Any, Any] = {  # matplotlib types each name as a literal
 }
 
 
-def place_of(name: str, order: int) -> int:
-    """A known method's place in the palette, the order of appearance for anything else."""
-    return PLACES.get("".join(filter(str.isalnum, name.lower())), order) % len(PALETTE)
+def places_of(names: Sequence[str]) -> list[int]:
+    """A place in the palette for each series of a panel, none given twice.
+
+    A known method has its own place, unless another of the panel took it before; the others get what is free.
+    """
+    if len(names) > len(PALETTE):
+        raise ValueError(f"a panel can tell {len(PALETTE)} series apart, got {len(names)}: {list(names)}")
+    own = [PLACES.get("".join(filter(str.isalnum, name.lower()))) for name in names]
+    free = (place for place in range(len(PALETTE)) if place not in own)
+    return [next(free) if place is None or place in own[:order] else place for order, place in enumerate(own)]
 
 
 @contextmanager
