@@ -204,6 +204,45 @@ def test_the_tally_counts_every_claim() -> None:
     assert tally(findings) == "Of 4 claims, 2 show, 1 does not show, 1 was not measured."
 
 
+def said_at(tmp_path: Path, scale: str) -> str:
+    fill(tmp_path, ["table2"], scale)
+    results = Results(tmp_path, find_scale(scale))
+    grids = {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
+    return " ".join(opening(find_scale(scale), grids))
+
+
+def test_the_rules_say_what_pretraining_saw() -> None:
+    said = " ".join(RULES)
+    assert "Pretraining saw every training row, as in the paper" in said
+    assert "for SCL and puNCE their labels too" in said
+
+
+def test_the_opening_says_what_was_chosen_for_punce_and_who_trained_longer(tmp_path: Path) -> None:
+    said = said_at(tmp_path, "laptop")
+    bench = LAPTOP.benches["mnist"]
+    contrastive, joint, pn = bench.pretraining.epochs, dict(bench.joint["nnpu"]), dict(bench.joint["pn"])
+    assert "were chosen for puNCE, at 10k labels and seed 0, without true labels" in said
+    times = f"{2 * contrastive / joint['epochs']:.2g}"  # type: ignore[operator]
+    assert f"On mnist contrastive losses had {contrastive} epochs of two views, which is at least {times} times" in said
+    assert f"the epochs were {pn['epochs']} (PN), {joint['epochs']} (PvU, uPU, nnPU)" in said
+    assert joint["augment"] is pn["augment"] is False
+    assert "no augmented views" in said
+
+
+def test_what_was_not_measured_is_not_said_to_have_trained(tmp_path: Path) -> None:
+    said = " ".join(opening(LAPTOP, {"table2": Results(tmp_path, LAPTOP).grid(EXPERIMENTS["table2"])}))
+    assert "equally long" not in said
+    assert "were chosen for puNCE" in said
+
+
+def test_other_scales_say_what_is_theirs(tmp_path: Path) -> None:
+    said = said_at(tmp_path, "paper")
+    assert "LARS runs at rate 1.0 instead of the paper's 0.01" in said
+    assert "chosen for puNCE" not in said
+    assert "chosen for puNCE" not in said_at(tmp_path, "smoke")
+    assert "LARS" not in said_at(tmp_path, "laptop")
+
+
 def test_the_opening_says_at_which_size_this_was_run(tmp_path: Path) -> None:
     fill(tmp_path, ["table1"])
     results = Results(tmp_path, LAPTOP)

@@ -27,7 +27,8 @@ RULES = (
     "expected to show by chance.",
     "All accuracies of the PU tables are PU-selected: epochs were chosen without negatives. In the PNU tables the "
     "labels of training rows chose (Table 4) or those of the other half of the dev set (Table 5). Test labels chose "
-    "nothing.",
+    "nothing. Pretraining saw every training row, as in the paper: also those on which the epoch of a probe or of "
+    "fine-tuning was then chosen, and for SCL and puNCE their labels too. Training from scratch kept those rows out.",
 )
 
 
