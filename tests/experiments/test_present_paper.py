@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from punce.experiments import EXPERIMENTS
+from punce.experiments.present import tables
+from punce.experiments.present.grid import Results
 from punce.experiments.present.paper_numbers import (
     PaperFigure,
     all_figures,
@@ -12,6 +16,7 @@ from punce.experiments.present.paper_numbers import (
     plotted_table,
     slips,
 )
+from punce.experiments.scales import find_scale
 
 TABLES = {f"Table {number}": EXPERIMENTS[f"table{number}"] for number in range(1, 6)}
 
@@ -55,6 +60,15 @@ def test_nothing_is_made_up() -> None:
     assert paper_figure("Table 2", "mnist/mlp/vpu", "1k") is None
     assert paper_figure("Figure 4b", "mnist/mlp/nnpu", "1k") is None
     assert paper_figure(None, "mnist/mlp/1k", "punce") is None
+
+
+def test_the_paper_page_says_which_spreads_the_tables_give(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
+    line = next(line for line in page.splitlines() if line.startswith("| ± is never defined"))
+    full = tables.full(Results(tmp_path, find_scale("laptop")).grid(TABLES["Table 1"]))
+    assert {"standard deviation", "standard error", "95 % interval"} <= {cell.text for cell in full.head}
+    assert "give standard deviation, standard error and a 95 % t-interval over seeds" in line
+    assert "not yet" not in line
 
 
 def test_the_slips_are_slips() -> None:
