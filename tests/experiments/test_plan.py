@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,6 +20,7 @@ from punce.experiments.run_cell import run_cell
 from punce.experiments.scales import SCALES
 from punce.experiments.store import Record, ResultStore
 from punce.experiments.watching import MatrixProgress, show_plan, spoken
+from punce.selfpu import Trusted
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
 TABLE1 = EXPERIMENTS["table1"]
@@ -43,6 +46,7 @@ def done(store: ResultStore, cell: Cell, **seconds: float) -> None:
         (["mnist", "1k"], True),
         (["mnist", "10k"], False),
         (["scl,punce"], True),
+        (["scl, punce "], True),
         (["scl"], False),
         (["table1"], True),
         (["mn"], False),  # whole parts: 1k must not find 10k
@@ -63,9 +67,20 @@ def test_a_plan_has_each_cell_once_and_knows_what_is_done(store: ResultStore) ->
     assert infonce() in plan.to_do
 
 
-def test_a_filter_that_leaves_nothing_says_what_there_is(store: ResultStore) -> None:
-    with pytest.raises(InputError, match=r"no cell .* --only mnits; there are 10k, 1k, 3k, cifar10, dcl"):
-        make_plan([TABLE1], SMOKE, store, only=["mnits"])
+@pytest.mark.parametrize("only", [["mnits"], ["mnist", "mnits"], ["mnist,mnits"], ["mnist, mnits"]])
+def test_a_filter_with_a_part_that_is_nowhere_says_which_and_what_there_is(store: ResultStore, only: list[str]) -> None:
+    with pytest.raises(InputError, match=r"nothing called 'mnits'; there are 10k, 1k, 3k, cifar10, dcl, .* table1"):
+        make_plan([TABLE1], SMOKE, store, only=only)
+
+
+def test_filters_that_leave_nothing_together_say_so(store: ResultStore) -> None:
+    with pytest.raises(InputError, match="is left by --only mnist --only resnet18: each part is there"):
+        make_plan([TABLE1], SMOKE, store, only=["mnist", "resnet18"])
+
+
+def test_alternatives_may_have_spaces_between_them(store: ResultStore) -> None:
+    plans = [make_plan([TABLE1], SMOKE, store, only=[only]) for only in ("punce,scl", "punce, scl")]
+    assert plans[0] == plans[1]
 
 
 def test_missing_data_names_the_command_that_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +109,26 @@ def test_a_cell_of_one_step_runs(tmp_path: Path) -> None:
     assert len(run_cell(as_one_step(punce()), tmp_path).result["curve"]) == 1
 
 
+@pytest.mark.parametrize("scale", SCALES)
+def test_one_step_of_selfpu_reaches_the_selection(scale: str) -> None:
+    given = dict(as_one_step(SCALES[scale].joint("mnist", "mlp", "selfpu", "1k", 0)).transfer.settings)
+    assert (given["epochs"], given["select_from"], given["select_until"]) == (1, 0, 0)
+
+
+def test_one_step_of_selfpu_picks_trusted_rows_for_both_networks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pick, picked = Trusted.pick, []
+
+    def watched(*arguments: Any) -> None:
+        picked.append(arguments)
+        pick(*arguments)
+
+    monkeypatch.setattr(Trusted, "pick", watched)
+    run_cell(as_one_step(joint("selfpu")), tmp_path)
+    assert len(picked) == 2
+
+
 # What it costs ---------------------------------------------------------------------------------------------------
 
 
@@ -117,6 +152,19 @@ def test_expectations_follow_the_pace_of_what_is_done(store: ResultStore) -> Non
     assert work > 0
 
 
+@pytest.mark.parametrize(("loss", "seconds"), [("punce", 146), ("scl", 146), (None, 85)])
+def test_few_shot_text_is_expected_to_take_what_it_took(store: ResultStore, loss: str | None, seconds: float) -> None:
+    cell = SCALES["laptop"].few_shot_cell(loss, "20", 0)
+    assert CostModel(store).seconds_of([cell])[cell] == pytest.approx(seconds, rel=0.05)
+
+
+def test_few_shot_text_grows_with_the_network_and_the_steps(store: ResultStore) -> None:
+    small, large = (transfer_operations(SCALES[scale].few_shot_cell("punce", "20", 0)) for scale in ("laptop", "paper"))
+    assert large == pytest.approx(2000 / 80 * 85.0 / 10.6 * small, rel=0.2)
+    tiny = SMOKE.few_shot_cell("punce", "20", 0)
+    assert CostModel(store).seconds_of([tiny])[tiny] < 1
+
+
 # What a person sees ----------------------------------------------------------------------------------------------
 
 
@@ -133,6 +181,33 @@ def test_every_end_is_a_line_with_the_time_left(store: ResultStore) -> None:
     assert "(by another runner)" in said[2]
     assert "MemoryError: 7 GB" in said[3]
     assert said[3].endswith("; 0 s left")
+
+
+def test_time_left_is_at_the_pace_of_what_was_computed_here(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("punce.experiments.watching.time", clock)
+    some = [joint(seed=seed) for seed in range(6)]
+    progress = MatrixProgress(Plan(tuple(some), (), ()), store, Console(file=io.StringIO()))
+    ends = [
+        (100.0, Report("done", 100.0), 500.0),
+        (101.0, Report("failed", 1.0, error="no file"), 400.0),
+        (101.0, Report("there"), 300.0),
+        (201.0, Report("failed", 100.0, error="no memory"), 200.0),
+        (301.0, Report("done", 100.0), 100.0),
+    ]
+    for cell, (now, report, left) in zip(some, ends, strict=False):
+        clock.now = now
+        progress.ended(cell, report)
+        assert progress.seconds_left == pytest.approx(left)
+
+
+def test_an_encoder_that_a_failed_cell_did_not_make_is_still_to_be_made(store: ResultStore) -> None:
+    plan = Plan((infonce("1k"), infonce("3k")), (), ())
+    progress = MatrixProgress(plan, store, Console(file=io.StringIO()))
+    progress.ended(infonce("1k"), Report("failed", error="no file"))
+    assert progress.seconds_left == CostModel(store).seconds_of([infonce("3k")])[infonce("3k")]
 
 
 def test_an_interrupted_run_says_that_it_can_go_on(store: ResultStore) -> None:

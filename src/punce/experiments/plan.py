@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from punce.data import find_benchmark
@@ -41,13 +41,17 @@ def make_plan(
     one_step: bool = False,
 ) -> Plan:
     """The cells behind the places that `only` leaves, and which of them have a result."""
+    places = {(e.name, place): cells for e in experiments for place, cells in e.cells(scale, seeds).items()}
+    _require_known(only, places, scale)
     wanted: dict[Cell, None] = {}
-    for experiment in experiments:
-        for place, cells in experiment.cells(scale, seeds).items():
-            if matches(experiment.name, place, only):
-                wanted.update(dict.fromkeys(as_one_step(cell) if one_step else cell for cell in cells))
+    for (name, place), cells in places.items():
+        if matches(name, place, only):
+            wanted.update(dict.fromkeys(as_one_step(cell) if one_step else cell for cell in cells))
     if not wanted:
-        raise InputError(f"no cell of scale {scale.name} is left by --only {' '.join(only)}" + _choices(experiments))
+        raise InputError(
+            f"no cell of scale {scale.name} is left by --only {' --only '.join(only)}: each part is there, but no "
+            "place has them all"
+        )
     records = {cell: store.read(cell) for cell in wanted}
     done = tuple(cell for cell, record in records.items() if record is not None and record.is_done)
     failed = tuple(cell for cell, record in records.items() if record is not None and not record.is_done)
@@ -56,9 +60,25 @@ def make_plan(
 
 def matches(name: str, place: Place, only: Sequence[str]) -> bool:
     """Whether every filter names a part of the place: ``mnist``, ``1k``, or alternatives as ``punce,scl``."""
+    return all(_parts(name, place) & set(_alternatives(text)) for text in only)
+
+
+def _parts(name: str, place: Place) -> set[str]:
     row, column = place
-    parts = {name, *row.split("/"), column}
-    return all(parts & set(alternatives.split(",")) for alternatives in only)
+    return {name, *row.split("/"), column}
+
+
+def _alternatives(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _require_known(only: Sequence[str], places: Iterable[tuple[str, Place]], scale: Scale) -> None:
+    """Refuse filters with a part that no place has: a slip of the pen would leave out what was meant."""
+    known = {part for name, place in places for part in _parts(name, place)}
+    unknown = [part for text in only for part in _alternatives(text) if part not in known]
+    if unknown:
+        named = ", ".join(map(repr, unknown))
+        raise InputError(f"--only: scale {scale.name} has nothing called {named}; there are {', '.join(sorted(known))}")
 
 
 def as_one_step(cell: Cell) -> Cell:
@@ -74,6 +94,8 @@ def as_one_step(cell: Cell) -> Cell:
     labelled = max(20, min(cell.data.n_labelled, size // 10))
     if "epochs" in given:
         transfer = replace(transfer, settings=changed(transfer.settings, epochs=1))
+    if "select_from" in given:  # Self-PU picks its trusted rows before the one step
+        transfer = replace(transfer, settings=changed(transfer.settings, select_from=0, select_until=0))
     return replace(
         cell,
         data=replace(cell.data, n_labelled=labelled, n_train=size, n_test=min(cell.data.n_test or 500, 500)),
@@ -90,9 +112,3 @@ def require_data(cells: Sequence[Cell]) -> None:
             locate(find_benchmark(source), download=False)
         except MissingFilesError as error:
             raise InputError(f"get the data first with: punce data {source} ({error})") from None
-
-
-def _choices(experiments: Sequence[Experiment]) -> str:
-    parts = {part for experiment in experiments for row in experiment.rows for part in row.split("/")}
-    columns = {column for experiment in experiments for column in experiment.columns}
-    return f"; there are {', '.join(sorted(parts | columns))}"

@@ -18,13 +18,17 @@ from punce.experiments.store import ResultStore
 
 
 class MatrixProgress:
-    """The view of a run. Time left is the expected work that is left, at the pace of this run so far."""
+    """The view of a run. Time left is the expected work that is left, at the pace of this run so far.
+
+    The pace is that of cells this run computed: what failed, or what another runner did, says nothing about it.
+    """
 
     def __init__(self, plan: Plan, store: ResultStore, console: Console) -> None:
         self._console, self._costs = console, CostModel(store, plan.done)
         self._left = self._costs.seconds_of(plan.to_do)
         self._total, self._ended, self._there = len(plan.cells), 0, len(plan.done)
-        self._worked, self._began = 0.0, time.monotonic()
+        self._worked, self._seconds, self._in_vain = 0.0, 0.0, 0.0
+        self._began = time.monotonic()
         self._bar = self._make_bar() if console.is_terminal else None
 
     def _make_bar(self) -> Progress:
@@ -57,7 +61,7 @@ class MatrixProgress:
     def ended(self, cell: Cell, report: Report) -> None:
         """One line for the cell."""
         self._ended += 1
-        self._worked += self._left.pop(cell, 0.0)
+        self._count(self._left.pop(cell, 0.0), report)
         outcome = _outcome(cell, report)
         left = f"{spoken(self.seconds_left)} left"
         self._say(f"[{self._there + self._ended}/{self._total}] {outcome}; {left}")
@@ -67,8 +71,19 @@ class MatrixProgress:
     @property
     def seconds_left(self) -> float:
         """For the whole matrix."""
-        pace = (time.monotonic() - self._began) / self._worked if self._worked else 1.0
+        if not self._worked:
+            return sum(self._left.values())
+        useful = self._seconds / (self._seconds + self._in_vain) if self._seconds else 1.0
+        pace = (time.monotonic() - self._began) * useful / self._worked
         return sum(self._left.values()) * pace
+
+    def _count(self, expected: float, report: Report) -> None:
+        if report.status == "done":
+            self._worked += expected
+            self._seconds += report.seconds
+        else:  # an encoder that was counted with this cell may be another's to make now, or no one's
+            self._in_vain += report.seconds
+            self._left = self._costs.seconds_of(self._left)
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
