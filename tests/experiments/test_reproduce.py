@@ -14,7 +14,8 @@ from punce.cli.reproduce import EXIT_INCOMPLETE
 from punce.errors import InputError
 from punce.experiments import EXPERIMENTS
 from punce.experiments.scales import SCALES
-from punce.experiments.store import ResultStore
+from punce.experiments.store import ResultStore, StoreWarning
+from tests.experiments.tiny import punce as punce_cell
 
 ALL = ["reproduce", "all", "--scale", "smoke"]
 
@@ -48,6 +49,16 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_dry_run_leaves_damaged_results_where_they_are(tmp_path: Path) -> None:
+    path = ResultStore(tmp_path, "smoke").path(punce_cell())
+    path.parent.mkdir()
+    path.write_text("damaged")
+    with pytest.warns(StoreWarning, match="cannot be used"):
+        done = punce("reproduce", "table1", "--only", "mnist", "--dry-run", "--results", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert [(found, found.read_text()) for found in tmp_path.rglob("*") if found.is_file()] == [(path, "damaged")]
+
+
 def test_one_step_runs_every_kind_of_cell_and_writes_no_table(tmp_path: Path) -> None:
     options = ["--one-step", "--seeds", "1", "--only", "mnist", "--only", "1k", "--results", tmp_path]
     done = punce("reproduce", "table2", "table3", *options)
@@ -73,9 +84,25 @@ def test_failed_cells_end_in_a_code_of_their_own_and_the_rest_is_shown(
     monkeypatch.setattr("punce.experiments.sources.simulate_pu", lambda *_: 1 / 0)
     done = punce("reproduce", "seeds_spread", "--seeds", "1", "--results", tmp_path)
     assert done.exit_code == EXIT_INCOMPLETE
-    assert "2 of 2 cells failed" in done.output
-    assert "ZeroDivisionError" in done.output
+    named = done.output.split("2 of 2 cells failed")[1]
+    assert named.count("ZeroDivisionError") == 2
+    for name in (path.stem for path in (tmp_path / "smoke").glob("*.json")):
+        assert name in named
     assert (tmp_path / "smoke" / "report" / "index.html").exists()
+
+
+def test_a_full_disk_ends_in_the_code_of_failed_cells_and_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = punce("reproduce", "seeds_spread", "--seeds", "1", "--results", tmp_path)
+    assert done.exit_code == EXIT_INCOMPLETE, done.output
+    assert "not all of the page is written" in done.output
+    named = done.output.split("2 of 2 cells failed")[1]
+    assert named.count("No space left on device") == 2
 
 
 @pytest.mark.parametrize(
@@ -85,8 +112,13 @@ def test_failed_cells_end_in_a_code_of_their_own_and_the_rest_is_shown(
         (["table1", "--scale", "galaxy"], "there is no scale 'galaxy'"),
         (["table1", "--seeds", "many"], "--seeds is a number of seeds"),
         (["table1", "--seeds", "0"], "at least one seed"),
+        (["table1", "--seeds", ","], "--seeds is a number of seeds"),
+        (["table1", "--seeds", "1,,2"], "--seeds is a number of seeds"),
         (["table1", "--jobs", "0"], "--jobs must be at least 1"),
-        (["table1", "--only", "fashion"], "--only fashion"),
+        (["table1", "--jobs", "0", "--dry-run"], "--jobs must be at least 1"),
+        (["table1", "--jobs", "-2", "--dry-run"], "--jobs must be at least 1"),
+        (["table1", "--only", "fashion"], "nothing called 'fashion'"),
+        (["table1", "--only", "punce,slc"], "nothing called 'slc'"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -95,8 +127,9 @@ def test_wrong_arguments_are_named(arguments: list[str], message: str, tmp_path:
     assert message in str(done.exception)
 
 
-def test_seeds_can_be_listed(tmp_path: Path) -> None:
-    done = punce("reproduce", "seeds_spread", "--seeds", "4,9", "--only", "nnpu", "--results", tmp_path)
+@pytest.mark.parametrize(("seeds", "named"), [("4,9", {4, 9}), ("3,", {3}), ("2", {0, 1})])
+def test_seeds_can_be_listed(tmp_path: Path, seeds: str, named: set[int]) -> None:
+    done = punce("reproduce", "seeds_spread", "--seeds", seeds, "--only", "nnpu", "--results", tmp_path)
     assert done.exit_code == 0, done.output
     found = {json.loads(path.read_text())["config"]["seed"] for path in (tmp_path / "smoke").glob("*.json")}
-    assert found == {4, 9}
+    assert found == named

@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from punce.experiments.cell import Cell
     from punce.experiments.pools import Pool
     from punce.experiments.scales import Scale
 
@@ -19,7 +20,9 @@ EXIT_INCOMPLETE = 4
 def reproduce(
     tables: Annotated[list[str], typer.Argument(help="table1 … table5, figure1, tsne, …, or all.")],
     scale: Annotated[str, typer.Option(help="smoke (seconds), laptop (minutes per cell) or paper.")] = "smoke",
-    seeds: Annotated[str | None, typer.Option(help="How many seeds, or which: 5 or 0,3,4.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many seeds (5), or which: 0,3,4, or 3, for seed 3 alone.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Cells at a time on this machine.")] = 1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:port.")] = None,
     only: Annotated[
@@ -42,6 +45,7 @@ def reproduce(
     """Fill the paper's tables and figures."""
     from rich.console import Console
 
+    from punce.errors import WriteError
     from punce.experiments import find_experiments
     from punce.experiments.plan import make_plan, require_data
     from punce.experiments.runner import run_cells
@@ -49,6 +53,7 @@ def reproduce(
     from punce.experiments.store import ResultStore
     from punce.experiments.watching import MatrixProgress, show_plan
 
+    _require_jobs(jobs)
     experiments, chosen = find_experiments(tables), find_scale(scale)
     store = ResultStore(results, f"{scale}-one-step" if one_step else scale)
     plan = make_plan(experiments, chosen, store, seeds=_seeds(seeds), only=only or (), one_step=one_step)
@@ -63,11 +68,26 @@ def reproduce(
     if to_do:
         with MatrixProgress(plan, store, console) as progress:
             failed = run_cells(to_do, store, _pool(jobs, cluster, chosen), progress).failed
-    if not one_step:
-        _present(results, scale, [experiment.name for experiment in experiments], docs, console)
+    try:
+        if not one_step:
+            _present(results, scale, [experiment.name for experiment in experiments], docs, console)
+    except WriteError as error:
+        if not failed:
+            raise
+        _say(console, f"not all of the page is written: {error}")
     if failed:
-        console.print(f"{len(failed)} of {len(plan.cells)} cells failed; the same command tries them again")
+        _name_failed(console, failed, len(plan.cells))
         raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def _name_failed(console: Console, failed: list[tuple[Cell, str]], total: int) -> None:
+    _say(console, f"{len(failed)} of {total} cells failed; the same command tries them again:")
+    for cell, error in failed:
+        _say(console, f"  {cell.name}  {cell.describe()}: {error}")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def _seeds(text: str | None) -> list[int] | None:
@@ -76,9 +96,9 @@ def _seeds(text: str | None) -> list[int] | None:
     if text is None:
         return None
     try:
-        numbers = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
-        raise InputError(f"--seeds is a number of seeds (5) or a list (0,3,4), got {text!r}") from None
+        raise InputError(f"--seeds is a number of seeds (5) or a list (0,3,4 or 3,), got {text!r}") from None
     if "," not in text:
         numbers = list(range(numbers[0]))
     if not numbers or min(numbers) < 0:
@@ -86,12 +106,16 @@ def _seeds(text: str | None) -> list[int] | None:
     return numbers
 
 
-def _pool(jobs: int, cluster: str | None, scale: Scale) -> Pool:
+def _require_jobs(jobs: int) -> None:
     from punce.errors import InputError
-    from punce.experiments.pools import Cluster, InProcess, Workers
 
     if jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
+
+
+def _pool(jobs: int, cluster: str | None, scale: Scale) -> Pool:
+    from punce.experiments.pools import Cluster, InProcess, Workers
+
     if cluster is not None:
         return Cluster(cluster)
     return InProcess() if jobs == 1 else Workers(jobs, scale.threads)
@@ -102,4 +126,4 @@ def _present(results: Path, scale: str, names: list[str], docs: Path | None, con
 
     written = [*write_all(results, scale, names), *(write_docs(results, scale, docs) if docs is not None else [])]
     for path in written:
-        console.print(f"written: {path}", highlight=False, soft_wrap=True)
+        _say(console, f"written: {path}")
