@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
 from concurrent.futures import Future
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -64,6 +65,8 @@ class Workers:
         # Set in the environment as well: some libraries read it once, when they are loaded.
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         self._env = {name: str(threads) for name in names}
+        # loky replaces a worker whose memory has grown, between tasks, and warns as if something were wrong.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
 
     def submit(self, task: Task) -> Future[Report]:
         """Hand the task to a worker."""
