@@ -27,8 +27,8 @@ from torch.optim import Optimizer
 from punce import collectives
 from punce.batches import StratifiedBatches, own_part
 from punce.data import PUSample, load, simulate_pnu
-from punce.data.dataset import TrueLabels
-from punce.data.generated_text import WORDS, generated_dataset
+from punce.data.dataset import Part, TrueLabels
+from punce.data.generated_text import GENERATED_TEXT, WORDS, generated_dataset
 from punce.data.simulate import Rows
 from punce.encoders import Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, named_encoder
@@ -272,6 +272,8 @@ def run_fewshot(
     temperature: float = 0.3,
     pooling: Pooling = "mean",
     root: str | Path | None = None,
+    download: bool = True,
+    device: torch.device | str = "cpu",
     folder: Path | None = None,
     progress: bool = False,
     **config: Any,
@@ -281,16 +283,18 @@ def run_fewshot(
     `source` is "sst2" (or "generated"), `encoder` a name or path (or "tiny"), `loss` None for CE alone, "scl" or
     "punce". `seed` decides the draw, the batches and dropout. `config` are fields of :class:`FewshotConfig`.
     """
-    data = generated_dataset() if source == "generated" else load(source, root)
+    data = generated_dataset() if source == GENERATED_TEXT else load(source, root, download=download)
     rows, sample = draw(data.train.y_true, n_labelled, n_unlabelled, seed)
-    network, view = _seeded_encoder(encoder, pooling, seed), Text()
-    chosen, tested = (
-        (network.tokens([data.test.X[i] for i in half]), data.test.y_true[half]) for half in halves(data.test.y_true)
-    )
+    network, view = _seeded_encoder(encoder, pooling, seed).to(device), Text()
+
+    def tokens(part: Part, wanted: Rows) -> Tensor:
+        return network.tokens([part.X[i] for i in wanted]).to(device)
+
+    chosen, tested = ((tokens(data.test, half), data.test.y_true[half]) for half in halves(data.test.y_true))
     fitted = fewshot(
         network,
         view,
-        network.tokens([data.train.X[i] for i in rows]),
+        tokens(data.train, rows),
         sample.labels,
         _loss(loss, sample.prior, temperature),
         FewshotConfig(seed=seed, **config),
@@ -305,7 +309,7 @@ def run_fewshot(
         "last_accuracy": fitted.history[-1][_ORACLE],
         _ORACLE: max(row[_ORACLE] for row in fitted.history),
         "validation_accuracy": 100.0 * fitted.validation_accuracy,
-        "auc": float(roc_auc_score(tested[1], scores.numpy())),
+        "auc": float(roc_auc_score(tested[1], scores.cpu().numpy())),
         "prior": {"true": sample.prior, "loss": sample.prior if loss == "punce" else None},
         "n_test": len(tested[1]),
         "encoder": {"type": network.backbone.config.model_type, "sha256": network.sha256},  # type: ignore[union-attr]

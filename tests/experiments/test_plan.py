@@ -88,6 +88,8 @@ def test_missing_data_names_the_command_that_gets_it(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(InputError, match="punce data mnist"):
         require_data([SCALES["laptop"].joint("mnist", "mlp", "nnpu", "1k", 0)])
+    with pytest.raises(InputError, match="punce data sst2"):
+        require_data([SCALES["laptop"].few_shot_cell(None, "20", 0)])
     require_data([punce(), SMOKE.joint("cifar10", "allconv", "nnpu", "1k", 0), SMOKE.few_shot_cell(None, "20", 0)])
 
 

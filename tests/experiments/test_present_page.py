@@ -38,6 +38,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
+def test_a_question_of_which_only_the_control_was_run_is_not_shown(tmp_path: Path) -> None:
+    fill(tmp_path, ["table2"])
+    text, _ = build_docs(tmp_path, "laptop")
+    parts = text.split("\n## ")
+    for title in ("Labels that prefer bright images", "Accuracy when the prior is wrong", "One sample or two"):
+        (part,) = (part for part in parts if part.startswith(f"Beyond the paper: {title}"))
+        assert "Not measured at this scale yet" in part
+
+
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Invented results of a table and a figure."""

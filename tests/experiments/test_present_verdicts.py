@@ -117,6 +117,27 @@ def test_the_best_other_method_is_best_on_the_seeds_it_shares_with_punce(tmp_pat
     assert finding.numbers[0].startswith("1k, against vPU: +5.00")
 
 
+def test_a_rival_that_was_not_measured_might_be_the_best(tmp_path: Path) -> None:
+    """The seeds' spread has nnPU and puNCE at 1k, and nothing else."""
+    found = judged(
+        tmp_path, ["seeds_spread"], value=lambda cell: level(cell) + 0.1 * cell.seed * bool(cell.pretraining)
+    )
+    finding = found["PU MNIST (odd/even), MLP: puNCE with a probe is ahead of the best other PU method"]
+    assert finding.numbers[0].startswith("1k, against nnPU: +")
+    assert finding.numbers[1:] == (
+        "1k, against PN, PvU, uPU, vPU, Self-PU: not measured",
+        "3k: not measured",
+        "10k: not measured",
+    )
+    assert finding.verdict is Verdict.WHERE_MEASURED
+
+
+def test_a_control_alone_answers_no_question(tmp_path: Path) -> None:
+    """Labels without a bias are the nnPU and puNCE of Table 2."""
+    found = judged(tmp_path, ["table2"])
+    assert found["MNIST, 1k: puNCE is ahead of nnPU when labels prefer bright images"].verdict is Verdict.NOT_MEASURED
+
+
 def test_a_gap_that_grows_with_fewer_labels(tmp_path: Path) -> None:
     def value(cell: Cell) -> float:
         gap = {1000: 4.0, 3000: 2.0, 10_000: 0.5}[cell.data.n_labelled]
@@ -168,7 +189,8 @@ def line(answer: Answer) -> Line:
         ([Answer.YES, Answer.NO, Answer.MISSING], Verdict.IN_PART),
         ([Answer.YES, Answer.OPPOSITE], Verdict.MIXED),
         ([Answer.YES, Answer.NO, Answer.OPPOSITE, Answer.MISSING], Verdict.MIXED),
-        ([Answer.NO, Answer.OPPOSITE], Verdict.DOES_NOT),
+        ([Answer.NO, Answer.OPPOSITE], Verdict.OPPOSITE_IN_PART),
+        ([Answer.NO, Answer.OPPOSITE, Answer.MISSING], Verdict.OPPOSITE_IN_PART),
         ([Answer.NO, Answer.MISSING], Verdict.DOES_NOT),
         ([Answer.OPPOSITE, Answer.OPPOSITE], Verdict.OPPOSITE),
         ([Answer.OPPOSITE, Answer.ONE_SEED], Verdict.OPPOSITE_WHERE_MEASURED),

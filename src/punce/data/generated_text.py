@@ -10,6 +10,8 @@ GOOD = ("sun", "warm", "sea", "beach")
 BAD = ("cold", "rain", "mud", "grey")
 OTHER = ("the", "day")
 WORDS = (*GOOD, *BAD, *OTHER)
+GENERATED_TEXT = "generated"
+"""The name of these texts as a source of rows."""
 
 
 def generated_reviews(n: int, seed: int = 0) -> Part:
@@ -21,7 +23,7 @@ def generated_reviews(n: int, seed: int = 0) -> Part:
 
 def generated_dataset(n_train: int = 400, n_test: int = 100) -> Dataset:
     """Training and test part; always the same."""
-    return Dataset("generated", "text", "good weather", generated_reviews(n_train, 1), generated_reviews(n_test, 2))
+    return Dataset(GENERATED_TEXT, "text", "good weather", generated_reviews(n_train, 1), generated_reviews(n_test, 2))
 
 
 def _review(own: tuple[str, ...], random: np.random.RandomState) -> str:

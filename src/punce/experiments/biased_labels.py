@@ -35,4 +35,5 @@ BIASED_LABELS = Experiment(
     rows=row_ids(["mnist/mlp"], METHODS),
     columns=STRENGTHS,
     places=places,
+    control="0",
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from punce.data import find_benchmark
 from punce.data.benchmarks import locate
 from punce.data.directories import MissingFilesError
+from punce.data.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments.cell import Cell
 from punce.experiments.scales import Scale, changed
@@ -106,7 +107,7 @@ def as_one_step(cell: Cell) -> Cell:
 
 def require_data(cells: Sequence[Cell]) -> None:
     """Refuse to start cells whose files are not there, saying how to get them."""
-    sources = {cell.data.source for cell in cells if cell.transfer.kind != "fewshot"} - {GENERATED}
+    sources = {cell.data.source for cell in cells} - {GENERATED, GENERATED_TEXT}
     for source in sorted(sources):
         try:
             locate(find_benchmark(source), download=False)

@@ -28,4 +28,5 @@ PRIOR_METHODS = Experiment(
     columns=("punce",),
     places=places,
     seeds={"paper": 5, "laptop": 1, "smoke": 1},
+    control="true",
 )

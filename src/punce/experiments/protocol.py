@@ -1,6 +1,6 @@
 """The settings of every stage, named in full: what stands in a cell's configuration, and so in its hash.
 
-They repeat the stages' defaults on purpose. A default that changes later must not change what a stored result means;
+Most repeat the stages' defaults, on purpose. A default that changes later must not change what a stored result means;
 ``tests/experiments/test_scales.py`` fails when a stage gains an argument that is not decided here.
 """
 

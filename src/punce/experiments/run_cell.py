@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Encoder
-from punce.errors import PunceError
 from punce.experiments.cell import Cell, TransferKind
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.evaluate import evaluate
 from punce.experiments.job import Job
-from punce.experiments.machine import reproducible
+from punce.experiments.machine import device, reproducible
 from punce.experiments.supervised import supervised_probe
 from punce.experiments.trained import Trained
+from punce.fewshot import run_fewshot
 from punce.finetune import FinetuneConfig, finetune, train_from_scratch
 from punce.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.risks.vpu import phi_decision_score, phi_scale
@@ -29,10 +29,6 @@ from punce.selfpu import SelfPUConfig, selfpu
 from punce.vpu import VPUConfig, train_vpu
 
 _ONE_AT_A_TIME = Lock()  # threads and seeds are those of the whole process
-
-
-class MissingPartError(PunceError):
-    """A cell needs a part of punce that is not there."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +129,6 @@ def _test_features(job: Job, encoder: Encoder) -> Tensor:
 
 
 def _run_few_shot(cell: Cell, folder: Path | None) -> Outcome:
-    try:
-        from punce.fewshot import run_fewshot
-    except ImportError as error:
-        raise MissingPartError(
-            f"few-shot text needs a language model library: pip install 'punce[text]' ({error})"
-        ) from error
     data, settings, began = cell.data, dict[str, Any](cell.transfer.settings), time.perf_counter()
     result = run_fewshot(
         source=data.source,
@@ -147,6 +137,8 @@ def _run_few_shot(cell: Cell, folder: Path | None) -> Outcome:
         n_unlabelled=data.n_unlabelled or 0,
         seed=cell.seed,
         folder=folder,
+        device=device(),
+        download=False,
         **settings,
     )
     result.pop("history", None)  # validation per step; of no use in a table

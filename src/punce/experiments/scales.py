@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from punce.data.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments import protocol
 from punce.experiments.cell import (
@@ -274,7 +275,7 @@ def _smoke() -> Scale:
         seeds=1,
     )
     few_shot = protocol.FewShot(
-        source="generated",
+        source=GENERATED_TEXT,
         encoder="tiny",
         n_labelled={"20": 8, "100": 16, "1000": 32},
         n_unlabelled=32,

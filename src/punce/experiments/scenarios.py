@@ -32,4 +32,5 @@ SCENARIO_TABLE = Experiment(
     rows=row_ids(["mnist/mlp"], SCENARIOS, LABELS),
     columns=METHODS,
     places=places,
+    control="single_set",
 )

@@ -36,4 +36,5 @@ SENSITIVITY_PRIOR = Experiment(
     rows=row_ids(["mnist/mlp"], WHERE),
     columns=ERRORS,
     places=places,
+    control="0",
 )

@@ -30,7 +30,9 @@ class Experiment:
 
     `rows` and `columns` are all ids in the order to show them. `places` gives what a scale fills. `paper` is the
     paper's own number for it ("Table 1", "Figure 4a"); None for what the paper does not have. `seeds` caps the number
-    of seeds per scale, or raises it, where an experiment wants another number than the scale's.
+    of seeds per scale, or raises it, where an experiment wants another number than the scale's. `control` is the part
+    of a place (of its row or its column) that other tables measure too: with nothing beside it, it answers no question.
+    `note` is what a reader must know of how its cells are made.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Experiment:
     places: Callable[[Scale], dict[Place, Make]]
     paper: str | None = None
     seeds: dict[str, int] | None = None
+    control: str | None = None
+    note: str = ""
 
     def cells(self, scale: Scale, seeds: Sequence[int] | None = None) -> dict[Place, list[Cell]]:
         """The cells behind every place, one for each seed (those of the scale unless given)."""
@@ -50,6 +54,11 @@ class Experiment:
             place: [make(seed) for seed in (seeds or self._seeds(scale, place[0]))]
             for place, make in self.places(scale).items()
         }
+
+    def is_control(self, place: Place) -> bool:
+        """Whether the place is only there to be compared with."""
+        row, column = place
+        return self.control in {*row.split("/"), column}
 
     def _seeds(self, scale: Scale, row: str) -> Sequence[int]:
         number = (self.seeds or {}).get(scale.name, scale.n_seeds(row.split("/")[0]))
@@ -90,8 +99,8 @@ NAMES: dict[str, str] = {
 
 
 def shown(identifier: str) -> str:
-    """An id as a reader sees it."""
-    return NAMES.get(identifier, identifier)
+    """An id as a reader sees it, or several with spaces between them ("punce 1k")."""
+    return NAMES.get(identifier) or " ".join(NAMES.get(part, part) for part in identifier.split(" "))
 
 
 def row_ids(*parts: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from punce.experiments.present.grid import Measured
+from punce.experiments.present.grid import Measured, is_number
 
 
 def curves_by_seed(measured: Measured) -> dict[int, list[float]]:
@@ -19,7 +18,7 @@ def curves_by_seed(measured: Measured) -> dict[int, list[float]]:
     found: dict[int, list[float]] = {}
     for seed, result in sorted(measured.by_seed.items()):
         curve = result.get("curve")
-        if isinstance(curve, list) and curve and all(_is_finite(value) for value in curve):
+        if isinstance(curve, list) and curve and all(is_number(value) for value in curve):
             found[seed] = [float(value) for value in curve]
     return found
 
@@ -70,7 +69,3 @@ def purity_by_seed(measured: Measured) -> dict[int, float]:
     """Neighbour purity of the pictures, in per cent, by seed."""
     pictures = {seed: embedding_of(result) for seed, result in sorted(measured.by_seed.items())}
     return {seed: 100 * picture.purity() for seed, picture in pictures.items() if picture is not None}
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -34,7 +34,7 @@ class Measured:
 
     def numbers(self, name: str) -> dict[int, float]:
         """A finite number of the results by seed, where they have it."""
-        return {seed: float(result[name]) for seed, result in self.by_seed.items() if _is_number(result.get(name))}
+        return {seed: float(result[name]) for seed, result in self.by_seed.items() if is_number(result.get(name))}
 
     @property
     def pu_selected(self) -> dict[int, float]:
@@ -68,8 +68,9 @@ class Grid:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no place has a number."""
-        return not any(measured.by_seed for measured in self.places.values())
+        """Whether no place has a number, other than those it is there to be compared with."""
+        is_control = self.experiment.is_control
+        return not any(measured.by_seed for place, measured in self.places.items() if not is_control(place))
 
     def rows(self) -> list[str]:
         """Row ids in order: those with anything to show, ours or the paper's."""
@@ -181,5 +182,6 @@ class Results:
         return Measured(done, failed, missing, paper)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """A finite number, not a truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

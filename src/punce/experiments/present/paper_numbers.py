@@ -77,6 +77,7 @@ SLIPS: dict[str, tuple[str, ...]] = {
         "PNU form only.",
         "The introduction's improvements over InfoNCE of over 3 % with 20 % labels and over 2 % with 5 % are not in "
         "this table: it has 1.37 points at 10k (20 %) and no 5 % row.",
+        "At 10k on MNIST SCL is ahead of puNCE (98.29 against 98.27) and both are bold.",
         "The head says animal / vehicle; the text makes vehicles the positive class.",
     ),
     "Table 2": (

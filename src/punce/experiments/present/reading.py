@@ -112,6 +112,7 @@ def tally(findings: Iterable[Finding]) -> str:
         Verdict.DOES_NOT: ("does not show", "do not show"),
         Verdict.OPPOSITE: ("shows the opposite", "show the opposite"),
         Verdict.OPPOSITE_WHERE_MEASURED: ("shows the opposite where measured", "show the opposite where measured"),
+        Verdict.OPPOSITE_IN_PART: ("shows the opposite in part", "show the opposite in part"),
         Verdict.ONE_SEED: ("has one seed only", "have one seed only"),
         Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
     }

@@ -65,11 +65,6 @@ class Difference:
     p: float | None
     """None with one shared seed, and where every seed has the same difference: there is no spread to test with."""
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether the 95 % interval leaves zero out."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-
 
 def paired_difference(first: BySeed, second: BySeed) -> Difference | None:
     """None when no seed is shared.

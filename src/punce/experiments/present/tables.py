@@ -73,6 +73,7 @@ def _notes(grid: Grid, has_paper: bool) -> tuple[str, ...]:
     chosen = selection_of(grid.cells.values())
     legend = [f"Test accuracy in per cent, {chosen.name}: mean ± standard deviation over seeds{_seed_words(grid)}."]
     legend += [chosen.words] if chosen is not WITHOUT_NEGATIVES else []
+    legend += [grid.experiment.note] if grid.experiment.note else []
     legend += ["In brackets the paper's own number."] if has_paper else []
     legend += [_mark_words(grid)] if grid.standings else []
     legend += ["– was not measured."] if any(not m.pu_selected and not m.failed for m in _shown(grid)) else []

@@ -21,8 +21,9 @@ RULES = (
     "Every verdict is computed. A comparison is the mean, over the seeds that both sides share, of the difference "
     "between them. It shows if the 95 % t-interval of that mean lies above zero; it does not show if zero lies within. "
     "A level is reached if our mean is at or above the paper's. One seed has no interval and settles nothing. A claim "
-    "of several comparisons is mixed if one shows and another shows the opposite; it shows where measured if some of "
-    "them were not measured, or with one seed only. Square brackets hold 95 % intervals; differences are in points.",
+    "of several comparisons shows in part if one shows and another does not, and the opposite shows in part likewise; "
+    "it is mixed if one shows and another shows the opposite; it shows where measured if some were not measured, or "
+    "with one seed only. Square brackets hold 95 % intervals; differences are in points.",
     "The intervals are not corrected for the number of claims: of forty comparisons with nothing behind them, one is "
     "expected to show by chance.",
     "All accuracies of the PU tables are PU-selected: epochs were chosen without negatives. In the PNU tables the "
@@ -55,6 +56,7 @@ class Verdict(Enum):
     DOES_NOT = "does not show"
     OPPOSITE = "the opposite shows"
     OPPOSITE_WHERE_MEASURED = "the opposite where measured"
+    OPPOSITE_IN_PART = "the opposite in part"
     ONE_SEED = "one seed only"
     NOT_MEASURED = "not measured"
 
@@ -104,7 +106,8 @@ class Finding:
             return Verdict.OPPOSITE_WHERE_MEASURED if answers & _OPEN else Verdict.OPPOSITE
         if settled >= {Answer.YES, Answer.OPPOSITE}:
             return Verdict.MIXED
-        return Verdict.IN_PART if Answer.YES in settled else Verdict.DOES_NOT
+        part = {Answer.YES: Verdict.IN_PART, Answer.OPPOSITE: Verdict.OPPOSITE_IN_PART}
+        return next((verdict for answer, verdict in part.items() if answer in settled), Verdict.DOES_NOT)
 
 
 @dataclass(frozen=True)

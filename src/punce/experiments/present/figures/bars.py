@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from matplotlib.axes import Axes
 
 from punce.experiments.present.figures.against import Drawn, in_words, panel_rows, panel_title, series_of
@@ -20,9 +22,15 @@ def draw_transfer(grid: Grid) -> Drawn:
         _draw_panel(axes, grid, panel, rows)
     chosen = selection_of(grid.cells.values())
     caption = f"{grid.experiment.title}. Test accuracy, {chosen.name}, mean over seeds, with 95 % intervals."
-    caption += " Dotted: the paper." if any(measured.paper for measured in grid.places.values()) else ""
+    caption += " Dotted: the paper." if _has_paper(grid, groups) else ""
     caption += " The axis does not start at zero."
     return figure, caption, in_words(grid)
+
+
+def _has_paper(grid: Grid, groups: Mapping[str, list[str]]) -> bool:
+    """Whether the paper has a number for any place that is drawn."""
+    drawn = [row for rows in groups.values() for row in rows]
+    return any(grid[row, column].paper for row in drawn for column in grid.experiment.columns)
 
 
 def _draw_panel(axes: Axes, grid: Grid, panel: str, rows: list[str]) -> None:

@@ -22,15 +22,10 @@ def draw_scatter(grid: Grid) -> Drawn:
     ]
     figure, all_axes = panels(max(1, len(places)), columns=len(grid.experiment.columns), width=2.8, height=3.1)
     for axes, (row, column) in zip(all_axes, places, strict=False):
-        _draw_panel(axes, _first(grid[row, column]), f"{panel_title(row)}\n{panel_name(column)}")
+        _draw_panel(axes, _first(grid[row, column]), f"{panel_title(row)}\n{shown(column)}")
     caption = f"{grid.experiment.title}, one seed. Blue: positives, orange: negatives; the classes are the true ones."
     caption += " The number is the share of each point's ten nearest neighbours in the picture that are of its class."
     return figure, caption, _in_words(grid)
-
-
-def panel_name(column: str) -> str:
-    """ "punce 1k" for a reader."""
-    return " ".join(shown(part) for part in column.split(" "))
 
 
 def _first(measured: Measured) -> Embedding | None:
@@ -62,5 +57,5 @@ def _in_words(grid: Grid) -> str:
             embedding = _first(grid[row, column])
             if embedding is not None:
                 share = f"{100 * embedding.purity():.1f} %"
-                said.append(f"{panel_title(row)}, {panel_name(column)}: {share} of nearest neighbours share the class")
+                said.append(f"{panel_title(row)}, {shown(column)}: {share} of nearest neighbours share the class")
     return "Pictures of test features by t-SNE. " + "; ".join(said) + "."
