@@ -1,7 +1,7 @@
 """Which optimiser, schedule, temperature, views and probe suit puNCE on MNIST odd/even, chosen without a true label.
 
     PUNCE_DATA=... python benchmarks/mnist_tuning.py                      # every variation that has no result yet
-    PUNCE_DATA=... python benchmarks/mnist_tuning.py --only base lars     # these
+    PUNCE_DATA=... python benchmarks/mnist_tuning.py --only base '30 epochs'   # these
     PUNCE_DATA=... python benchmarks/mnist_tuning.py --show               # the table, without training
 
 A fifth of P and U is kept out of pretraining and of the probe; the variation is chosen by the probe's PU estimate of

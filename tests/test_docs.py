@@ -55,6 +55,14 @@ def is_promise(line: str) -> bool:
     return "not yet" in line or "do not exist" in line
 
 
+@pages
+def test_nothing_was_left_to_be_filled_in(page: Path) -> None:
+    left = [
+        line for kind, line in parts(page) if kind is None and re.fullmatch(r"[A-Z_]{3,}|.*\b(TODO|TBD|XXX)\b.*", line)
+    ]
+    assert left == []
+
+
 # Python ----------------------------------------------------------------------------------------------------------
 
 
