@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from punce.classifier import PUClassifier
+from punce.cli import main
 from punce.data import read
 from punce.errors import InputError
 from punce.fit_job import DataOptions, ModelOptions, run_fit
@@ -119,6 +121,13 @@ def test_a_run_that_did_not_store_the_form(colour_run: Path, tmp_path: Path) -> 
     ):
         run_predict(run, pictures(tmp_path / "new", (10,), "RGB"), tmp_path / "none.csv")
     assert not (tmp_path / "none.csv").exists()
+
+
+def test_the_folder_one_stands_in(colour_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pictures(tmp_path / "may", (10,), "RGB"))
+    monkeypatch.setattr(sys, "argv", ["punce", "predict", str(colour_run), "."])
+    main()
+    assert len(pd.read_parquet(tmp_path / "may.scores.parquet")) == 12
 
 
 # Embeddings and texts in a table -------------------------------------------------------------------------------------
