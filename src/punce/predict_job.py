@@ -16,7 +16,7 @@ from punce.data import UserData, stream
 from punce.data.image_files import ImageFiles
 from punce.data.tables import column_names, is_csv, is_parquet
 from punce.errors import InputError
-from punce.files import replacing
+from punce.files import refuse_to_replace_input, replacing
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ def run_predict(
     run: Path, data: Path, out: Path, *, deploy_prior: float | None = None, batch_rows: int = 20_000
 ) -> PredictOutcome:
     """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all."""
+    refuse_to_replace_input(out, data)
     classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
     reading = _reading(run, data)
     source = stream(data, **reading.options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]

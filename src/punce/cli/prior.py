@@ -40,10 +40,13 @@ def prior(
 
     from punce.data import read
     from punce.errors import InputError
+    from punce.files import refuse_to_replace_input
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
     from punce.scenario import check_scenario
 
     check_scenario(scenario)
+    if out is not None:
+        refuse_to_replace_input(out, data, labels)
     rows = read(data, label, positive=positive, id=id, text=text, drop=tuple(drop or ()), labels=labels, setting="pnu")
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
