@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from punce.errors import WriteError
+from punce.errors import InputError, WriteError
 
 
 @contextmanager
@@ -31,3 +31,16 @@ def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8, replacing the file as a whole."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
+    """Refuse to write a result over a file that is read, or over one in a folder that is read."""
+    for source in inputs:
+        if source is not None and out.exists() and _is_or_holds(source.expanduser(), out):
+            raise InputError(f"{out} would replace what the command reads ({source}); name another file with --out")
+
+
+def _is_or_holds(source: Path, file: Path) -> bool:
+    if not source.exists():
+        return False  # the reader says so in its own words
+    return file.samefile(source) or (source.is_dir() and source.resolve() in file.resolve().parents)

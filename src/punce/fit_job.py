@@ -1,6 +1,6 @@
 """The job behind ``punce fit``: read, check, learn, and leave a run folder behind.
 
-    RUN/config.json       what was asked for; "finished" is set when everything below is there
+    RUN/config.json       what was asked for; "finished" and "reading" are set when everything below is there
     RUN/model/            the classifier (safetensors + JSON), for ``punce predict`` and PUClassifier.load
     RUN/scores.parquet    the unlabelled rows, ranked, with their probability (or scores.csv)
     RUN/metrics.json      the prior and the quality without negatives, with intervals
@@ -27,6 +27,7 @@ import pandas as pd
 from punce import __version__, collectives
 from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData, check, read
+from punce.data.image_files import ImageFiles
 from punce.errors import InputError
 from punce.files import replacing, write_text
 from punce.labels import POSITIVE, UNLABELLED, Labels, require_positive_and_unlabelled
@@ -131,13 +132,13 @@ class RunFolder:
         if not (self.path / _WORK).exists():
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def finish(self) -> None:
-        """Everything is written: the checkpoints may go."""
-        self._write(finished=True)
+    def finish(self, reading: dict[str, Any]) -> None:
+        """Everything is written: the checkpoints may go. `reading` says how the rows were read, for new ones."""
+        self._write(finished=True, reading=reading)
         shutil.rmtree(self.path / _WORK, ignore_errors=True)
 
-    def _write(self, finished: bool) -> None:
-        write_text(self.path / "config.json", json.dumps({**self._config, "finished": finished}, indent=1) + "\n")
+    def _write(self, **more: Any) -> None:
+        write_text(self.path / "config.json", json.dumps({**self._config, **more}, indent=1) + "\n")
 
     @staticmethod
     def _saved(file: Path) -> dict[str, Any]:
@@ -173,7 +174,7 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
     outcome = FitOutcome(out, classifier, data, noted)
     if is_first:
         _write_results(outcome, checked, X, {"data": asdict(source), "model": asdict(model)}, scores)
-        folder.finish()
+        folder.finish(_reading(data))
     return outcome
 
 
@@ -193,6 +194,13 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str
 
 def _folder(out: Path, source: DataOptions, model: ModelOptions, scores: str, data: UserData) -> RunFolder:
     return RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
+
+
+def _reading(data: UserData) -> dict[str, Any]:
+    """What the reader chose by these rows and must not choose anew by others: form of pictures, columns by name."""
+    if isinstance(data.features, ImageFiles):
+        return {"pictures": {"size": data.features.size, "channels": data.features.channels}}
+    return {"columns": list(data.source_columns)} if data.source_columns else {}
 
 
 def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:

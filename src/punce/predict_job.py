@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from punce.classifier import PUClassifier
 from punce.data import UserData, stream
+from punce.data.image_files import ImageFiles
 from punce.data.tables import column_names, is_csv, is_parquet
 from punce.errors import InputError
-from punce.files import replacing
+from punce.files import refuse_to_replace_input, replacing
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,16 @@ def run_predict(
     run: Path, data: Path, out: Path, *, deploy_prior: float | None = None, batch_rows: int = 20_000
 ) -> PredictOutcome:
     """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all."""
+    refuse_to_replace_input(out, data)
     classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
-    source = stream(data, **_reading_options(run, data), kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
+    reading = _reading(run, data)
+    source = stream(data, **reading.options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
     rows = called = 0
     with replacing(out) as temporary:
         writer = _writer(out, temporary)
         try:
             for batch in source.batches():
-                scored = _score(classifier, batch, rows, deploy_prior)
+                scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
                 writer.write(scored)
                 rows, called = rows + len(scored), called + int(scored["called"].sum())
         finally:
@@ -46,20 +49,41 @@ def run_predict(
     return PredictOutcome(rows, called, classifier.threshold_)
 
 
-def _reading_options(run: Path, data: Path) -> dict[str, Any]:
-    """How the run read its rows: the same columns are the id (if the new file has it) and the text; no labels."""
+@dataclass(frozen=True)
+class _Reading:
+    """How the run read its rows: arguments of ``stream``, and the size and channels of its pictures."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, int] = field(default_factory=dict)
+    """Empty for runs that did not store it; the new pictures then choose for themselves."""
+
+    def in_form(self, batch: UserData) -> UserData:
+        """Pictures in the form the model knows, whatever size and colours the new ones have."""
+        if not self.pictures or not isinstance(batch.features, ImageFiles):
+            return batch
+        size, channels = self.pictures["size"], self.pictures["channels"]
+        return replace(batch, features=replace(batch.features, size=size, channels=channels))
+
+
+def _reading(run: Path, data: Path) -> _Reading:
+    """The same columns are the id (if the new file has it), the text and the embedding; no labels."""
     file = run / "config.json"
     if not file.exists():
-        return {}
+        return _Reading()
     try:
-        saved = json.loads(file.read_text())["data"]
+        config = json.loads(file.read_text())
+        saved, chosen = config["data"], config.get("reading", {})
         options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+        pictures = {key: int(chosen["pictures"][key]) for key in ("size", "channels") if "pictures" in chosen}
+        columns = tuple(chosen.get("columns", ()))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
     is_table = data.is_file() and (is_csv(data) or is_parquet(data))
     if is_table and options.get("id") not in column_names(data):
         options.pop("id", None)
-    return options
+    if columns:
+        options["columns"] = columns
+    return _Reading(options, pictures)
 
 
 def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: float | None) -> pd.DataFrame:

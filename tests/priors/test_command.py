@@ -84,6 +84,21 @@ def test_rows_labelled_negative_are_left_out(tmp_path: Path) -> None:
     assert "of 180 unlabelled rows are positive" in result.output
 
 
+@pytest.mark.parametrize("convention", [(1, -1), ("pos", "neg")])
+def test_minus_one_for_the_unlabelled_rows_is_read_as_by_fit(convention: tuple[object, object], tmp_path: Path) -> None:
+    data = gaussians(0.3, n_p=60, n_u=200)
+    labels = np.where(data.labels == 1, *(np.array(one, dtype=object) for one in convention))
+    pd.DataFrame(data.X, columns=["a", "b"]).assign(y=labels).to_csv(tmp_path / "rows.csv", index=False)
+    result = run(str(tmp_path / "rows.csv"), "--label", "y", "--method", "bbe")
+    assert "of 200 unlabelled rows are positive" in result.output
+
+
+def test_labels_no_reading_helps_are_refused_in_the_first_ones_words(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,-1\n")
+    with pytest.raises(InputError, match="no labelled positive among 2 rows"):
+        run(str(tmp_path / "rows.csv"), "--label", "y")
+
+
 def test_bars_and_intervals() -> None:
     assert _bars(np.array([0, 1, 4, 8])) == " ▁▄█"
     assert _bars(np.array([0, 1, 1000])) == " ▁█"

@@ -369,6 +369,35 @@ def test_prior_writes_its_file_whole_or_not_at_all(refused: Callable[..., str]) 
     assert "no prior estimator is called 'magic'" in refused("prior", "good.csv", "--label", "y", "--method", "magic")
 
 
+def test_what_is_read_is_not_written_over(place: Path, refused: Callable[..., str]) -> None:
+    parts = place / "parts"
+    parts.mkdir()
+    for k in range(2):
+        pd.read_csv("new.csv").to_parquet(parts / f"{k}.parquet")
+    Path("link.csv").symlink_to("new.csv")
+    said = "would replace what the command reads"
+    assert said in refused("predict", "run", "new.csv", "--out", "new.csv")
+    assert said in refused("predict", "run", "good.parquet", "--out", str(place / "run" / ".." / "good.parquet"))
+    assert said in refused("predict", "run", "link.csv", "--out", "new.csv")
+    assert said in refused("predict", "run", "parts", "--out", "parts/1.parquet")
+    assert said in refused("prior", "good.csv", "--label", "y", "--out", "good.csv")
+    assert said in refused("prior", "pictures", "--out", "pictures/labelled/0.png")
+    labels = ["--label", "y", "--labels", "good.csv"]
+    assert said in refused("prior", "no_labels.npy", *labels, "--out", "good.csv")
+
+
+def test_a_page_replaces_only_a_page(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("thesis.html").write_text("<!doctype html><p>years of work</p>")
+    for mine in ("good.csv", "good.parquet", "run/report.json", "thesis.html"):
+        assert f"{mine} is not a page that punce made" in refused("report", "run", "--out", mine)
+    Path("page.html").touch()  # as mktemp leaves it
+    for _ in range(2):
+        assert run(monkeypatch, "report", "run", "--out", "page.html") == 0
+    Path("run/report.html").write_text("damaged")
+    assert run(monkeypatch, "report", "run") == 0
+    assert Path("run/report.html").read_text() == Path("page.html").read_text()
+
+
 # What is not the input's fault -------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ def predict(
 
     from punce.predict_job import run_predict
 
-    target = out or data.with_name(f"{data.stem}.scores.parquet")
+    target = out or _beside(data)
     done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows)
     Console().print(
         f"{done.rows:,} rows scored, {done.called:,} called positive (probability ≥ {done.threshold:.3f}): {target}",
@@ -30,3 +30,9 @@ def predict(
         markup=False,
         soft_wrap=True,
     )
+
+
+def _beside(data: Path) -> Path:
+    """NAME.scores.parquet beside NAME; "." and ".." say where a folder is, not how it is called."""
+    named = data.resolve() if data.name in ("", "..") else data
+    return named.parent / f"{named.stem}.scores.parquet"

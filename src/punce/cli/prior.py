@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from punce.data import UserData
     from punce.priors import PriorEstimate, PriorTable
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -38,13 +39,15 @@ def prior(
 
     from rich.console import Console
 
-    from punce.data import read
     from punce.errors import InputError
+    from punce.files import refuse_to_replace_input
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
     from punce.scenario import check_scenario
 
     check_scenario(scenario)
-    rows = read(data, label, positive=positive, id=id, text=text, drop=tuple(drop or ()), labels=labels, setting="pnu")
+    if out is not None:
+        refuse_to_replace_input(out, data, labels)
+    rows = _read(data, label, positive=positive, id=id, text=text, drop=tuple(drop or ()), labels=labels)
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
     console = Console()
@@ -60,6 +63,21 @@ def prior(
     if out is not None:
         _write(out, data, scenario, seed, found)
         console.print(f"written: {out}", highlight=False, markup=False, soft_wrap=True, style="dim")
+
+
+def _read(data: Path, label: str | None, **options: Any) -> UserData:
+    """The rows, with those labelled negative told apart; 1 and -1 without a 0 mean what they mean to ``punce fit``."""
+    from punce.data import read
+    from punce.errors import InputError
+
+    try:
+        return read(data, label, setting="pnu", **options)
+    except InputError:
+        try:
+            return read(data, label, setting="pu", **options)
+        except InputError:
+            pass  # the first refusal says what is wrong; this one would speak of a setting nobody asked for
+        raise
 
 
 def _finite(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

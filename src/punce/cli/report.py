@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from punce.report import Cell, ReportContent
 
+_DOCTYPE = b"<!doctype html>"
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of punce fit.")],
@@ -23,6 +25,8 @@ def report(
     from punce.errors import InputError
     from punce.report import ReportContent, write_report
 
+    if out is not None and _is_foreign(out):
+        raise InputError(f"{out} is not a page that punce made and would be replaced; name another file with --out")
     names = [run.name for run in runs]
     contents = {}
     for run in runs:
@@ -35,6 +39,16 @@ def report(
     target = out or runs[0] / "report.html"
     write_report(content, target)
     Console().print(f"the page: {target}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _is_foreign(out: Path) -> bool:
+    """Whether something else than a page stands there; an empty file is nothing to lose."""
+    if not out.is_file():
+        return False
+    with out.open("rb") as file:  # which may be data of any size: the rest is read only if it begins like a page
+        begins = file.read(len(_DOCTYPE))
+        is_page = begins == _DOCTYPE and b"Made by punce" in file.read()
+    return bool(begins) and not is_page
 
 
 def comparison(contents: dict[str, ReportContent]) -> dict[str, dict[str, Cell]]:

@@ -28,6 +28,7 @@ from punce.data.tables import (
     frames_of,
     is_csv,
     is_parquet,
+    missing_column,
     read_frame,
 )
 from punce.data.user_data import BATCH_ROWS, DataStream, UserData
@@ -49,6 +50,7 @@ class _Request:
     setting: Setting
     labels: Path | None
     image_size: int | None
+    columns: tuple[str, ...] | None
 
 
 def read(
@@ -63,6 +65,7 @@ def read(
     labels: str | Path | None = None,
     drop: Sequence[str] = (),
     image_size: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> UserData:
     """Rows, labels and row names from a file or folder.
 
@@ -73,9 +76,10 @@ def read(
       subfolders ``labelled/`` and ``unlabelled/``.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
-    marks a positive. `id` names the column of row names, `drop` columns to leave out.
+    marks a positive. `id` names the column of row names, `drop` columns to leave out; `columns` names the features of a
+    table, in the order wanted, and every other column is left out.
     """
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size)
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns)
     data = _reader(request)(request)
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
@@ -94,10 +98,11 @@ def stream(
     labels: str | Path | None = None,
     drop: Sequence[str] = (),
     image_size: int | None = None,
+    columns: Sequence[str] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> DataStream:
     """The same rows as :func:`read`, in batches, for files larger than memory. CSV types are guessed per batch."""
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size)
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns)
     if batch_rows < 1:
         raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
     if _is_table(request.path):
@@ -117,6 +122,7 @@ def _request(
     labels: str | Path | None,
     drop: Sequence[str],
     image_size: int | None,
+    columns: Sequence[str] | None,
 ) -> _Request:
     if kind not in ("auto", "image", "table", "text", "embedding"):
         raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")
@@ -124,14 +130,19 @@ def _request(
         raise InputError(f"setting must be 'pu' or 'pnu', got {setting!r}")
     if isinstance(drop, str):
         drop = (drop,)
+    roles = Roles(label, id, tuple(drop), text)
+    both = [name for name in columns or () if name in roles.set_aside]
+    if both:
+        raise InputError(f"{path}: columns are named both as features and as something else: {both[:8]}")
     return _Request(
         _existing(path),
-        Roles(label, id, tuple(drop), text),
+        roles,
         kind,
         positive,
         setting,
         None if labels is None else _existing(labels),
         image_size,
+        None if columns is None else tuple(columns),
     )
 
 
@@ -198,19 +209,32 @@ def _from_frame(
 ) -> UserData:
     roles = request.roles
     ids = pd.Index(frame[roles.id]) if roles.id else pd.RangeIndex(start, start + len(frame))
-    features = frame.drop(columns=roles.set_aside)
+    features = _features(frame, request)
+    names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     values: Any = features
     if kind == "text":
-        values, notes = _texts(features[cast(str, text)])
+        names = (cast(str, text),)
+        values, notes = _texts(features[names[0]])
     elif kind == "embedding":
+        names = tuple(features.columns)
         values = _matrix(features, request.path)
-    return UserData(kind, values, labels, ids, str(request.path), notes)
+    return UserData(kind, values, labels, ids, str(request.path), notes, names)
+
+
+def _features(frame: pd.DataFrame, request: _Request) -> pd.DataFrame:
+    """The columns asked for, in that order; without any, all that have no other role."""
+    if request.columns is None:
+        return frame.drop(columns=request.roles.set_aside)
+    for wanted in request.columns:
+        if wanted not in frame.columns:
+            raise missing_column(wanted, list(frame.columns), str(request.path))
+    return frame[list(request.columns)]
 
 
 def _table_kind(frame: pd.DataFrame, request: _Request) -> tuple[Kind, str | None]:
     """What the rows are, and the text column if they are text."""
-    features = frame.drop(columns=request.roles.set_aside)
+    features = _features(frame, request)
     if features.shape[1] == 0:
         raise InputError(f"{request.path}: no feature column is left besides label, id and dropped columns")
     if request.kind == "image":
@@ -223,20 +247,24 @@ def _table_kind(frame: pd.DataFrame, request: _Request) -> tuple[Kind, str | Non
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind in ("numeric", "categorical", "date")]
     if request.kind == "text":
-        return "text", _the_text_column(texts, features, request.path)
+        return "text", _the_text_column(texts, features, request)
     if request.kind == "auto" and len(texts) == 1 and not others:
         return "text", texts[0]
     return "table", None
 
 
-def _the_text_column(texts: list[str], features: pd.DataFrame, path: Path) -> str:
+def _the_text_column(texts: list[str], features: pd.DataFrame, request: _Request) -> str:
+    if request.columns is not None and len(request.columns) == 1:
+        return request.columns[0]  # named by the caller: nothing to guess
     if len(texts) == 1:
         return texts[0]
     strings = [name for name in features.columns if pd.api.types.is_string_dtype(features[name])]
     if not texts and len(strings) == 1:
         return strings[0]
     candidates = texts or list(features.columns)
-    raise InputError(f"{path}: which column is the text? Name it with text= (--text); candidates: {candidates[:8]}")
+    raise InputError(
+        f"{request.path}: which column is the text? Name it with text= (--text); candidates: {candidates[:8]}"
+    )
 
 
 def _texts(column: pd.Series[Any]) -> tuple[list[str], tuple[str, ...]]:

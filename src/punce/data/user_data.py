@@ -34,6 +34,8 @@ class UserData:
     source: str
     notes: tuple[str, ...] = ()
     """What the reader decided on its own: columns set aside, files without a label."""
+    source_columns: tuple[str, ...] = ()
+    """Columns of the file that texts or embeddings were read from; empty where it has none."""
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != len(self.features):

@@ -39,6 +39,7 @@ class NetworkRoute:
         self._encoder_spec: dict[str, Any] = {}
         self._view_spec: dict[str, Any] = {}
         self._device = torch.device("cpu")
+        self._row_shape: tuple[int, ...] | None = None  # stays so in models saved before it was kept
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """The images or embeddings themselves."""
@@ -47,6 +48,7 @@ class NetworkRoute:
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Pretrain and probe on all rows but a held-out share, which no stage sees."""
         x = as_tensor(X)
+        self._row_shape = tuple(x.shape[1:])
         torch.manual_seed(settings.random_state)
         self._device = check_device(settings.device)
         self._choose(x, settings)
@@ -105,8 +107,19 @@ class NetworkRoute:
         """Features of the encoder. Shape: (n, D)."""
         assert self._encoder is not None
         assert self._view is not None
-        x = as_tensor(X).to(self._device)
+        x = as_tensor(X)
+        self._refuse_other_shape(x)
+        x = x.to(self._device)
         return extract_features(self._encoder, self._view, x).cpu().double().numpy()
+
+    def _refuse_other_shape(self, x: Tensor) -> None:
+        """Some encoders stop at another shape in torch's words; those that take any size score it without a word."""
+        shape = tuple(x.shape[1:])
+        if self._row_shape is not None and shape != self._row_shape:
+            raise InputError(
+                f"the rows have the shape {shape}, but the model learned from rows of shape {self._row_shape}; "
+                "bring them to that shape (pictures: the same size and number of channels)"
+            )
 
     def state(self) -> State:
         """Encoder and head as tensors, their making as JSON."""
@@ -116,7 +129,8 @@ class NetworkRoute:
         assert self._head is not None
         tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in self._encoder.state_dict().items()}
         tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in HEAD_PARTS}
-        return tensors, {"encoder": self._encoder_spec, "view": self._view_spec}
+        shape = None if self._row_shape is None else list(self._row_shape)
+        return tensors, {"encoder": self._encoder_spec, "view": self._view_spec, "row_shape": shape}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> NetworkRoute:
@@ -126,6 +140,8 @@ class NetworkRoute:
         with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
             route._encoder = build_encoder(content["encoder"])
         route._view = build_view(content["view"])
+        if content.get("row_shape") is not None:
+            route._row_shape = tuple(map(int, content["row_shape"]))
         own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
         route._encoder.load_state_dict(own, assign=True)
         route._encoder.eval()

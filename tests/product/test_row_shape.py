@@ -1,0 +1,51 @@
+"""A network is for rows of the shape it learned from; others are refused in words, not in torch or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from punce.classifier import PUClassifier
+from punce.errors import InputError
+from punce.routes import NetworkRoute
+
+# noise: what is learned from it is not the matter here
+pytestmark = pytest.mark.filterwarnings("ignore:the classifier does not tell rows apart")
+LABELS = (np.arange(40) % 4 == 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> PUClassifier:
+    """Of an encoder that takes pictures of any size."""
+    X = np.random.default_rng(0).integers(0, 256, (40, 3, 8, 8), dtype=np.uint8)
+    return PUClassifier(encoder="resnet18", prior=0.4, epochs=1, random_state=0).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 16, 16), (2, 1, 8, 8), (2, 192)], ids=str)
+@pytest.mark.parametrize("method", ["predict_proba", "embed"])
+def test_another_shape_is_refused(
+    shape: tuple[int, ...], method: str, classifier: PUClassifier, tmp_path: Path
+) -> None:
+    classifier.save(tmp_path / "model")
+    for one in (classifier, PUClassifier.load(tmp_path / "model")):
+        with pytest.raises(InputError, match=r"but the model learned from rows of shape \(3, 8, 8\)"):
+            getattr(one, method)(np.zeros(shape, dtype=np.uint8))
+
+
+def test_channels_may_still_come_last(classifier: PUClassifier) -> None:
+    assert classifier.embed(np.zeros((2, 8, 8, 3), dtype=np.uint8)).shape[0] == 2
+
+
+def test_embeddings_of_another_width_are_refused_after_loading(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    PUClassifier(kind="embedding", prior=0.4, epochs=1, random_state=0).fit(X, LABELS).save(tmp_path / "model")
+    with pytest.raises(InputError, match=r"shape \(4,\), but the model learned from rows of shape \(5,\)"):
+        PUClassifier.load(tmp_path / "model").predict(X[:, :4])
+
+
+def test_a_model_saved_without_its_shape_scores_as_before(classifier: PUClassifier) -> None:
+    tensors, content = classifier._route.state()
+    assert content.pop("row_shape") == [3, 8, 8]
+    assert NetworkRoute.from_state(tensors, content).score(np.zeros((2, 3, 16, 16), dtype=np.uint8)).shape == (2,)
