@@ -168,6 +168,16 @@ def test_dates_in_text_of_several_spellings() -> None:
         assert encoder.transform(frame).values == pytest.approx(reference), pattern
 
 
+@pytest.mark.parametrize("as_text", [True, False])
+def test_dates_beyond_2262_are_dates(as_text: bool) -> None:
+    last = pd.Timestamp("9999-12-31").as_unit("s")  # what databases write for "never"
+    days = pd.Series(pd.date_range("2024-01-01", periods=60).as_unit("s")).where(pd.Series(range(60)) != 7, last)
+    frame = pd.DataFrame({"until": days.dt.strftime("%Y-%m-%d") if as_text else days})
+    values = TableEncoder.fit(frame).transform(frame).values
+    assert values[7, 0] == 10.0  # the farthest a number can be
+    assert np.isfinite(values).all()
+
+
 def test_time_zones_are_brought_to_one() -> None:
     utc = pd.date_range("2024-03-01", periods=30, freq="5h", tz="UTC")
     frame, moved = pd.DataFrame({"d": utc}), pd.DataFrame({"d": utc.tz_convert("Asia/Tokyo")})

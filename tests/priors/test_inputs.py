@@ -195,6 +195,12 @@ def test_frames_become_numbers() -> None:
     assert rows.notes == ("1 constant or empty columns were left out",)
 
 
+def test_dates_beyond_2262_become_seconds() -> None:
+    frame = pd.DataFrame({"until": np.array(["1970-01-02", "9999-12-31"], dtype="datetime64[s]")})
+    expected = np.array([[86400], [2932896 * 86400]], dtype=np.float32)
+    np.testing.assert_array_equal(as_rows(frame).values, expected)
+
+
 def test_names_of_rows_carry_nothing() -> None:
     frame = pd.DataFrame({"id": [f"row-{k:04d}" for k in range(500)], "x": np.arange(500.0)})
     assert as_rows(frame).values.shape == (500, 1)

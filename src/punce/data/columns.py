@@ -74,6 +74,12 @@ def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
     return series
 
 
+def days_since_epoch(stamps: pd.Series[Any]) -> pd.Series[float]:
+    """Naive timestamps as days since 1970, NaN for NaT."""
+    # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262 (9999-12-31 means "never").
+    return (stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1)
+
+
 def date_format(series: pd.Series[Any]) -> str | None:
     """The first known format that reads (nearly) all values; None for a column of timestamps or of no dates."""
     present = series.dropna().iloc[:_SAMPLE]

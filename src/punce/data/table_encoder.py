@@ -16,7 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.data.columns import category_names, column_kind, date_format, dates, numbers, refuse_duplicates
+from punce.data.columns import (
+    category_names,
+    column_kind,
+    date_format,
+    dates,
+    days_since_epoch,
+    numbers,
+    refuse_duplicates,
+)
 from punce.data.tables import missing_column
 from punce.errors import InputError
 
@@ -208,9 +216,8 @@ def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:
 
 
 def _date_parts(stamps: pd.Series[Any]) -> dict[str, pd.Series[float]]:
-    days = (stamps - pd.Timestamp(0)) / pd.Timedelta(days=1)
     return {
-        "days": days,
+        "days": days_since_epoch(stamps),
         "weekday": stamps.dt.day_of_week.astype("float64"),
         "month": stamps.dt.month.astype("float64"),
         "hour": stamps.dt.hour + stamps.dt.minute / 60.0,

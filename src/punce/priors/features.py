@@ -165,8 +165,9 @@ def _encode(column: pd.Series[Any], name: str) -> tuple[Float, bool]:
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
         return np.asarray(column.astype("Float64").to_numpy(np.float64, na_value=np.nan)), False
     if pd.api.types.is_datetime64_any_dtype(column):
-        seconds = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-        return np.asarray(seconds, dtype=np.float64), False
+        # An origin in nanoseconds, pandas' usual unit, would not reach beyond 2262.
+        since = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC").as_unit("s")
+        return np.asarray(since.dt.total_seconds(), dtype=np.float64), False
     if pd.api.types.is_timedelta64_dtype(column):
         return np.asarray(column.dt.total_seconds(), dtype=np.float64), False
     return _encode_levels(column, name)
