@@ -257,6 +257,18 @@ def test_latin_1_files_are_told_to_become_utf_8(tmp_path: Path) -> None:
         read(tmp_path / "t.csv", "label")
 
 
+def test_a_csv_saved_with_its_index_has_the_names_that_pandas_gives(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    _frame().to_csv(path)
+    assert read(path, "label", drop=["Unnamed: 0"]).columns == ("customer", "amount", "country")
+    assert read(path, "label", id="Unnamed: 0").ids.tolist()[:2] == ["0", "1"]
+    with pytest.raises(InputError, match="has no column ''"):
+        read(path, "label", drop=[""])
+    path.write_text("Unnamed: 1,,label\n1,2,1\n3,4,0\n")
+    with pytest.raises(InputError, match=r"column names occur twice: \['Unnamed: 1'\]"):
+        read(path, "label")
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_duplicate_column_names_are_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name

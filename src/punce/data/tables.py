@@ -121,7 +121,7 @@ def _csv_frames(path: Path, rows: int | None, columns: list[str] | None, as_text
 
 
 def _csv_header(path: Path) -> tuple[list[str], str]:
-    """Column names and the separator, which is the commonest of , ; tab | in the first line."""
+    """Column names as pandas gives them, and the separator: the commonest of , ; tab | in the first line."""
     try:
         with _open_text(path) as stream:
             line = stream.readline(_LONGEST_HEADER)
@@ -130,7 +130,9 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     if not line.strip():
         raise InputError(f"{path} is empty: the first line must name the columns")
     separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=line.count)
-    return next(csv.reader([line], delimiter=separator)), separator
+    names = next(csv.reader([line], delimiter=separator))
+    # a table saved with its index has a first column without a name
+    return [name or f"Unnamed: {k}" for k, name in enumerate(names)], separator
 
 
 def _open_text(path: Path) -> IO[str]:
