@@ -159,6 +159,15 @@ def test_numbers_as_categories_keep_their_names_as_floats() -> None:
     assert (encoder.transform(frame).values == encoder.transform(as_float).values).all()
 
 
+@pytest.mark.parametrize("later", [[True, None, False], ["True", None, "FALSE"], ["true", "?", "false"]])
+def test_truth_values_with_a_gap_are_still_truth_values(later: list[object]) -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"vip": [True, False] * 20}))
+    values = encoder.transform(pd.DataFrame({"vip": pd.Series(later, dtype=object)})).values[:, 0]
+    expected = encoder.transform(pd.DataFrame({"vip": [True, False]})).values[:, 0]
+    assert values[[0, 2]].tolist() == expected.tolist()
+    assert values[1] == 0.0
+
+
 def test_dates_in_text_of_several_spellings() -> None:
     days = pd.date_range("2023-11-28", periods=60)
     reference = TableEncoder.fit(pd.DataFrame({"d": days})).transform(pd.DataFrame({"d": days})).values

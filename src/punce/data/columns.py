@@ -19,6 +19,7 @@ DATE_FORMATS = (
     *(day + time for day in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y") for time in ("", " %H:%M", " %H:%M:%S")),
 )
 
+_TRUTH = {"true": 1.0, "false": 0.0}
 _SAMPLE = 10_000
 _HUGE = 1e100
 _MOSTLY = 0.95
@@ -54,11 +55,19 @@ def looks_numbered(name: str) -> bool:
 
 
 def numbers(series: pd.Series[Any]) -> pd.Series[float]:
-    """The column as float64 with NaN where a value is missing, infinite or not a number."""
+    """The column as float64, true as 1 and false as 0, with NaN where a value is missing, infinite or not a number."""
     if pd.api.types.is_timedelta64_dtype(series):
         return pd.Series(series.dt.total_seconds() / 86_400.0)
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
         series = series.astype("string")
+    values = _finite_numbers(series)
+    if pd.api.types.is_string_dtype(series) and (unread := values.isna() & series.notna()).any():
+        # one gap or one odd word turns a column of True and False into objects or text
+        values[unread] = series[unread].str.strip().str.lower().map(_TRUTH).astype("float64")
+    return values
+
+
+def _finite_numbers(series: pd.Series[Any]) -> pd.Series[float]:
     values = pd.to_numeric(series, errors="coerce").astype("float64")
     # bounded, so that squares of what is left cannot overflow
     return values.where(np.isfinite(values)).clip(-_HUGE, _HUGE)
@@ -137,7 +146,7 @@ def _kind_of_objects(present: pd.Series[Any]) -> ColumnKind:
 
 
 def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
-    if numbers(text).notna().mean() >= _MOSTLY:
+    if _finite_numbers(text).notna().mean() >= _MOSTLY:
         return "numeric"
     if date_format(text) is not None:
         return "date"
