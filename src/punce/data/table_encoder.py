@@ -33,6 +33,7 @@ _FORMAT = 1
 _MOST_CATEGORIES = 1_000
 _TAIL = 0.005
 _LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
+_FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
 
@@ -130,10 +131,7 @@ class TableEncoder:
 
     def transform(self, frame: pd.DataFrame) -> EncodedTable:
         """(n, d) in the fitted form; extra columns are ignored with a note, missing ones refused."""
-        frame = _checked(frame)
-        for column in self.columns:
-            if column.name not in frame.columns:
-                raise missing_column(column.name, list(frame.columns), "the table, unlike the one it was fitted on,")
+        frame = self._complete(frame)
         notes: list[str] = []
         parts = [_encode(column, frame[column.name], notes) for column in self.columns]
         known = {column.name for column in self.columns} | set(self.left_out)
@@ -141,6 +139,22 @@ class TableEncoder:
         if extra:
             notes.append(f"{len(extra)} columns are new and ignored: {', '.join(extra[:_SHOWN])}")
         return EncodedTable(np.concatenate(parts, axis=1), self.categorical, self.names, tuple(notes))
+
+    def unscaled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns as :meth:`transform` reads them, before it scales and codes them.
+
+        For a model that scales and codes by itself but must see the same table: numbers and the parts of dates are
+        floats with NaN for what is missing, categories are text, and columns that were left out are left out.
+        """
+        frame = self._complete(frame).reset_index(drop=True)
+        return pd.concat([part for column in self.columns for part in _unscaled(column, frame[column.name])], axis=1)
+
+    def _complete(self, frame: pd.DataFrame) -> pd.DataFrame:
+        frame = _checked(frame)
+        for column in self.columns:
+            if column.name not in frame.columns:
+                raise missing_column(column.name, list(frame.columns), "the table, unlike the one it was fitted on,")
+        return frame
 
     def to_json(self) -> str:
         """The encoder as JSON text."""
@@ -247,6 +261,15 @@ def _encode(column: Column, series: pd.Series[Any], notes: list[str]) -> Float32
     _note_lost(column.name, series, stamps, "date", notes)
     parts = _date_parts(stamps)
     return np.concatenate([_encode_number(part, parts[part.part]) for part in column.parts], axis=1)
+
+
+def _unscaled(column: Column, series: pd.Series[Any]) -> list[pd.Series[Any]]:
+    if isinstance(column, CategoryColumn):
+        return [category_names(series)]
+    if isinstance(column, NumberColumn):
+        return [numbers(series).clip(-_FLOAT32, _FLOAT32)]
+    parts = _date_parts(dates(series, column.format))
+    return [parts[part.part].rename(f"{column.name}:{part.part}") for part in column.parts]
 
 
 def _encode_number(column: NumberColumn, values: pd.Series[float]) -> Float32:

@@ -28,14 +28,17 @@ class TableRoute:
         self._model: TabularPU | TableNetwork | None = None
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The table itself."""
-        return X
+        """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
+        frame = as_frame(X)
+        self._encoder = TableEncoder.fit(frame)
+        return self._encoder.unscaled(frame)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted: every row's held-out score comes from members that did not see it."""
-        frame = as_frame(X)
-        self._encoder = TableEncoder.fit(frame)
-        table = self._encoder.transform(frame)
+        if self._encoder is None:
+            self.prepare(X, settings)
+        assert self._encoder is not None
+        table = self._encoder.transform(as_frame(X))
         if settings.encoder != "auto":
             self._model = TableNetwork.untrained(table.values, table.categorical)
             return self._model.fit(table.values, labels, settings)
