@@ -257,6 +257,26 @@ def test_latin_1_files_are_told_to_become_utf_8(tmp_path: Path) -> None:
         read(tmp_path / "t.csv", "label")
 
 
+def test_batches_of_a_csv_agree_on_what_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    codes = [*("01", "2A", "02"), *("01", "02", "03"), *("04", "", "05")]
+    path.write_text("code,x\n" + "".join(f"{code},{k}\n" for k, code in enumerate(codes)))
+    seen = [batch.features["code"].fillna("").tolist() for batch in stream(path, batch_rows=3).batches()]
+    assert seen == [codes[:3], codes[3:6], codes[6:]]
+
+
+def test_columns_whose_digits_are_names_keep_their_spelling(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,code,x\n007,01,1\n008,02,2\n")
+    options = {"id": "name", "as_text": ["code", "not there"]}
+    parts = [read(path, **options), next(stream(path, **options).batches())]  # type: ignore[arg-type]
+    for part in parts:
+        assert part.features["code"].tolist() == ["01", "02"]
+        assert part.features["x"].tolist() == [1, 2]
+        assert part.ids.tolist() == ["007", "008"]
+    assert read(path, as_text="code").features["code"].tolist() == ["01", "02"]
+
+
 def test_a_csv_saved_with_its_index_has_the_names_that_pandas_gives(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     _frame().to_csv(path)

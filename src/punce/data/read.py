@@ -49,6 +49,8 @@ class _Request:
     setting: Setting
     labels: Path | None
     image_size: int | None
+    as_text: tuple[str, ...]
+    """Columns of a CSV file that keep their spelling, the row names among them."""
 
 
 def read(
@@ -63,6 +65,7 @@ def read(
     labels: str | Path | None = None,
     drop: Sequence[str] = (),
     image_size: int | None = None,
+    as_text: Sequence[str] = (),
 ) -> UserData:
     """Rows, labels and row names from a file or folder.
 
@@ -73,9 +76,10 @@ def read(
       subfolders ``labelled/`` and ``unlabelled/``.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
-    marks a positive. `id` names the column of row names, `drop` columns to leave out.
+    marks a positive. `id` names the column of row names, `drop` columns to leave out, `as_text` columns of a CSV file
+    whose digits are names (01 is not 1).
     """
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size)
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, as_text)
     data = _reader(request)(request)
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
@@ -94,10 +98,15 @@ def stream(
     labels: str | Path | None = None,
     drop: Sequence[str] = (),
     image_size: int | None = None,
+    as_text: Sequence[str] = (),
     batch_rows: int = BATCH_ROWS,
 ) -> DataStream:
-    """The same rows as :func:`read`, in batches, for files larger than memory. CSV types are guessed per batch."""
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size)
+    """The same rows as :func:`read`, in batches, for files larger than memory.
+
+    The types of CSV columns are guessed per batch, except that text in the first batch is text in all of them: name
+    other columns whose digits are names in `as_text`.
+    """
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, as_text)
     if batch_rows < 1:
         raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
     if _is_table(request.path):
@@ -117,6 +126,7 @@ def _request(
     labels: str | Path | None,
     drop: Sequence[str],
     image_size: int | None,
+    as_text: Sequence[str],
 ) -> _Request:
     if kind not in ("auto", "image", "table", "text", "embedding"):
         raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")
@@ -124,6 +134,8 @@ def _request(
         raise InputError(f"setting must be 'pu' or 'pnu', got {setting!r}")
     if isinstance(drop, str):
         drop = (drop,)
+    if isinstance(as_text, str):
+        as_text = (as_text,)
     return _Request(
         _existing(path),
         Roles(label, id, tuple(drop), text),
@@ -132,6 +144,7 @@ def _request(
         setting,
         None if labels is None else _existing(labels),
         image_size,
+        (*as_text, *([] if id is None else [id])),
     )
 
 
@@ -168,7 +181,7 @@ def _reader(request: _Request) -> Callable[[_Request], UserData]:
 def _read_table(request: _Request) -> UserData:
     path, roles = request.path, request.roles
     check_roles(column_names(path), roles, path)
-    frame = read_frame(path, as_text=roles.id)
+    frame = read_frame(path, as_text=request.as_text)
     labels = None if roles.label is None else _labels(frame[roles.label], request)
     kind, text = _table_kind(frame, request)
     return _from_frame(frame, labels, kind, text, request, start=0)
@@ -181,11 +194,11 @@ def _table_stream(request: _Request, batch_rows: int) -> DataStream:
     if roles.label is not None:
         labels = _labels(read_frame(path, [roles.label])[roles.label], request)
         require_positive_and_unlabelled(labels, str(path))
-    kind, text = _table_kind(first_frame(path, _PROBED_ROWS, as_text=roles.id), request)
+    kind, text = _table_kind(first_frame(path, _PROBED_ROWS, as_text=request.as_text), request)
 
     def batches(size: int) -> Iterator[UserData]:
         start = 0
-        for frame in frames_of(path, size, as_text=roles.id):
+        for frame in frames_of(path, size, as_text=request.as_text):
             part = None if labels is None else labels[start : start + len(frame)]
             yield _from_frame(frame, part, kind, text, request, start)
             start += len(frame)
