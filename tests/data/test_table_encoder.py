@@ -126,7 +126,7 @@ def test_next_week_unknown_categories_extra_columns_and_text_among_numbers_are_n
     assert table.notes == (
         "column 'amount': 1 values are no number and count as missing, e.g. ['n.a.']",
         "column 'country': 1 values are of unknown categories such as ['XX']",
-        "1 columns are new and ignored: region",
+        "1 columns are new and ignored: 'region'",
     )
 
 
@@ -166,6 +166,16 @@ def test_truth_values_with_a_gap_are_still_truth_values(later: list[object]) -> 
     expected = encoder.transform(pd.DataFrame({"vip": [True, False]})).values[:, 0]
     assert values[[0, 2]].tolist() == expected.tolist()
     assert values[1] == 0.0
+
+
+def test_categories_read_as_text_are_those_read_as_numbers_or_truth_values() -> None:
+    frame = pd.DataFrame({"code": pd.Categorical([1, 2, 2, 3] * 10), "vip": [True, None, False, True] * 10})
+    encoder = TableEncoder.fit(frame)
+    as_text = pd.DataFrame({"code": ["1.0", "2.0", "2", "3.00"] * 10, "vip": ["TRUE", None, "false", "True"] * 10})
+    assert (encoder.transform(as_text).values == encoder.transform(frame).values).all()
+    assert encoder.transform(as_text).notes == ()
+    other = encoder.transform(as_text.assign(code="01"))  # a code with a zero is another code
+    assert (other.values[:, 0] == 1).all()
 
 
 def test_dates_in_text_of_several_spellings() -> None:

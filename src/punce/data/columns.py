@@ -85,7 +85,7 @@ def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
 
 def days_since_epoch(stamps: pd.Series[Any]) -> pd.Series[float]:
     """Naive timestamps as days since 1970, NaN for NaT."""
-    # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262 (9999-12-31 means "never").
+    # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262: 9999-12-31 is common.
     return (stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1)
 
 
@@ -109,6 +109,12 @@ def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
     if pd.api.types.is_string_dtype(series) and series.dtype != object:
         return series.astype("str").str.strip()
     return series.map(_category_name, na_action="ignore").astype("str")
+
+
+def respelled(names: pd.Series[Any]) -> pd.Series[Any]:
+    """Categories read as text, as :func:`category_names` gives the number or truth value: 3.0 is 3, TRUE is True."""
+    whole = names.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    return whole.str.replace(r"(?i)^(true|false)$", lambda found: found[0].capitalize(), regex=True)
 
 
 def _category_name(value: Any) -> str:

@@ -24,6 +24,7 @@ from punce.data.columns import (
     days_since_epoch,
     numbers,
     refuse_duplicates,
+    respelled,
 )
 from punce.data.tables import missing_column
 from punce.errors import InputError
@@ -137,7 +138,7 @@ class TableEncoder:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            notes.append(f"{len(extra)} columns are new and ignored: {', '.join(extra[:_SHOWN])}")
+            notes.append(f"{len(extra)} columns are new and ignored: {', '.join(map(repr, extra[:_SHOWN]))}")
         return EncodedTable(np.concatenate(parts, axis=1), self.categorical, self.names, tuple(notes))
 
     def unscaled(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -284,7 +285,10 @@ def _encode_number(column: NumberColumn, values: pd.Series[float]) -> Float32:
 def _encode_categories(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> Float32:
     lookup = {category: code for code, category in enumerate(column.categories, start=FIRST_CATEGORY)}
     names = category_names(series)
-    codes: Float32 = np.array(names.map(lookup).fillna(UNKNOWN), dtype=np.float32)
+    known = names.map(lookup)
+    if (other := known.isna() & names.notna()).any():
+        known[other] = respelled(names[other]).map(lookup)
+    codes: Float32 = np.array(known.fillna(UNKNOWN), dtype=np.float32)
     absent = series.isna().to_numpy()
     codes[absent] = MISSING
     unknown = codes == UNKNOWN
