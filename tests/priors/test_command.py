@@ -55,7 +55,8 @@ def test_row_numbers_and_infinities_are_read_as_fit_reads_them(table: Path, tmp_
     frame.assign(a=frame["a"].where(frame.index != 9, np.inf)).to_csv(numbered, index=True)
     shares = []
     for path in (plain, numbered):
-        run(str(path), *("--label", "seen", "--positive", "fraud", "--method", "bbe"), "--out", str(tmp_path / "e.json"))
+        options = ("--label", "seen", "--positive", "fraud", "--method", "bbe")
+        run(str(path), *options, "--out", str(tmp_path / "e.json"))
         shares.append(json.loads((tmp_path / "e.json").read_text())["value"])
     assert shares[0] == shares[1]
     assert shares[0] == pytest.approx(0.3, abs=0.15)
