@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pandas as pd
 import pytest
 
 from punce import PUClassifier
+from punce.cli import main
+from punce.predict_job import run_predict
 from punce.priors import estimate_prior
 from punce.priors.features import Rows, as_rows
-from punce.routes.table import TableRoute
+from punce.routes.table import TableRoute, TableWarning
 
 ROWS = 200
 
@@ -106,3 +109,72 @@ def test_columns_may_have_the_names_of_a_dates_parts() -> None:
     frame, _ = problem()
     frame["day"] = pd.date_range("2024-01-01", periods=ROWS)
     assert as_rows(prepared(frame.rename(columns={"a": "day:days"}))).values.shape == (ROWS, 6)
+
+
+# Next week's file ----------------------------------------------------------------------------------------------------
+
+
+def departments() -> tuple[pd.DataFrame, npt.NDArray[np.int8]]:
+    """The problem with codes of which most are digits: 01 … 19 and 2A, informative ones."""
+    frame, labels = problem()
+    codes = np.array([f"{k:02d}" for k in range(1, 20)] + ["2A"])
+    frame["town"] = codes[(7 * np.arange(ROWS) + (frame["a"] > 1.0) * 3) % 20]
+    return frame, labels
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on departments, read from a file."""
+    folder = tmp_path_factory.mktemp("departments")
+    frame, labels = departments()
+    frame.assign(y=labels).to_csv(folder / "march.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        options = ("--label", "y", "--prior", "0.5", "--drop", "b", "--out", str(folder / "run"))
+        patch.setattr(sys, "argv", ["punce", "fit", str(folder / "march.csv"), *options])
+        main()
+    return folder
+
+
+@pytest.mark.parametrize("batch_rows", [7, 1000])
+def test_codes_of_digits_keep_their_names_in_another_file(model: Path, batch_rows: int, tmp_path: Path) -> None:
+    frame, _ = departments()
+    some = frame[frame["town"] != "2A"].reset_index(drop=True)  # pandas would read what is left as whole numbers
+    some.to_csv(tmp_path / "april.csv", index=False)
+    done = run_predict(model / "run", tmp_path / "april.csv", tmp_path / "scores.csv", batch_rows=batch_rows)
+    expected = PUClassifier.load(model / "run" / "model").predict_proba(some.drop(columns="b"))[:, 1]
+    assert pd.read_csv(tmp_path / "scores.csv")["probability"].to_numpy() == pytest.approx(expected)
+    assert done.notes == ()
+
+
+def test_the_file_of_the_fit_holds_no_new_columns(model: Path, tmp_path: Path) -> None:
+    assert run_predict(model / "run", model / "march.csv", tmp_path / "scores.csv").notes == ()
+
+
+def test_predict_says_once_what_is_new(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame, _ = departments()
+    frame = frame.assign(town=frame["town"].replace("2A", "2B"), **{"bell\x07": 1})
+    frame.to_csv(tmp_path / "april.csv", index=False)
+    arguments = [str(model / "run"), str(tmp_path / "april.csv"), "--batch-rows", "50"]
+    monkeypatch.setattr(sys, "argv", ["punce", "predict", *arguments])
+    main()
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2
+    assert "note: rows 0 to 49: column 'town': " in notes[0]
+    assert "values are of unknown categories such as ['2B'] (and in 3 later batches)" in notes[0]
+    assert "1 columns are new and ignored: 'bell\\x07'" in notes[1]
+
+
+def test_scoring_warns_of_what_the_fit_has_not_said() -> None:
+    frame, labels = problem()
+    dirty = frame.assign(a=frame["a"].astype(object).where(frame.index % 50 != 3, "?"))
+    classifier = PUClassifier(prior=0.5).fit(dirty, labels)
+    note = "column 'a': 4 values are no number and count as missing, e.g. ['?']"
+    assert classifier.notes_ == (note,)
+    classifier.predict_proba(dirty)  # known from the fit
+    with pytest.warns(TableWarning, match="'town': 200 values are of unknown categories") as caught:
+        classifier.predict_proba(frame.assign(town="Rome"))
+    assert [str(w.message).partition(":")[0] for w in caught] == ["column 'town'"]
+    assert caught[0].filename == __file__
+    classifier.embed(frame.assign(town="Rome"))  # the picture of a report repeats nothing
