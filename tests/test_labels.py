@@ -47,6 +47,10 @@ def test_minus_one_is_negative_in_the_pnu_setting_and_unlabelled_otherwise() -> 
 def test_a_named_positive_value() -> None:
     assert as_labels(["fraud", "ok", None], positive="fraud").tolist() == [1, 0, 0]
     assert as_labels([3, 1, 3], positive="3").tolist() == [1, 0, 1]
+    assert as_labels([1.0, None, 2.0], positive="1").tolist() == [1, 0, 0]  # a gap makes the file's 1 into 1.0
+    assert as_labels([1.5, None], positive="1.50").tolist() == [1, 0]
+    with pytest.raises(InputError, match="no row equals the positive value 'nan'"):
+        as_labels([1.0, None], positive="nan")
     with pytest.raises(InputError, match=r"no row equals the positive value 'spam'.*\['fraud', 'ok'\]"):
         as_labels(["fraud", "ok"], positive="spam")
 

@@ -130,6 +130,9 @@ def _equal_to_positive(column: pd.Series[Any], positive: Any) -> Labels:
     is_p = (column == positive).fillna(False).to_numpy(dtype=bool)
     if not is_p.any():  # "1" on the command line against the number 1 in the file
         is_p = (column.astype("string").str.strip() == str(positive)).fillna(False).to_numpy(dtype=bool)
+    if not is_p.any():  # empty cells make 1 into 1.0
+        number = pd.to_numeric(str(positive), errors="coerce")
+        is_p = (pd.to_numeric(column.astype("string"), errors="coerce") == number).fillna(False).to_numpy(dtype=bool)
     if not is_p.any():
         seen = column.astype("string").dropna().unique()[:_SHOWN].tolist()
         raise InputError(f"no row equals the positive value {positive!r}; the label column holds {seen}")

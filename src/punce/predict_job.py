@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from punce.data.image_files import ImageFiles
 from punce.data.tables import column_names, is_csv, is_parquet
 from punce.errors import InputError
 from punce.files import refuse_to_replace_input, replacing
+from punce.routes.table import TableRoute
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class PredictOutcome:
     rows: int
     called: int
     threshold: float
+    notes: tuple[str, ...] = ()
+    """In what the rows differ from those the model learned from."""
 
 
 def run_predict(
@@ -35,18 +42,21 @@ def run_predict(
     refuse_to_replace_input(out, data)
     classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
     reading = _reading(run, data)
-    source = stream(data, **reading.options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
+    options = reading.options | {"as_text": _category_columns(classifier)}
+    source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
     rows = called = 0
+    notes = _Notes()
     with replacing(out) as temporary:
         writer = _writer(out, temporary)
         try:
             for batch in source.batches():
-                scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
+                with notes.of_batch(batch, rows):
+                    scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
                 writer.write(scored)
                 rows, called = rows + len(scored), called + int(scored["called"].sum())
         finally:
             writer.close()
-    return PredictOutcome(rows, called, classifier.threshold_)
+    return PredictOutcome(rows, called, classifier.threshold_, notes.lines())
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,10 @@ class _Reading:
 
 
 def _reading(run: Path, data: Path) -> _Reading:
-    """The same columns are the id (if the new file has it), the text and the embedding; no labels."""
+    """The same columns are the id (if the new file has it), the text and the embedding; no labels.
+
+    The label and the columns that the run dropped may still be in the file: they are no new columns.
+    """
     file = run / "config.json"
     if not file.exists():
         return _Reading()
@@ -76,14 +89,47 @@ def _reading(run: Path, data: Path) -> _Reading:
         options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
         pictures = {key: int(chosen["pictures"][key]) for key in ("size", "channels") if "pictures" in chosen}
         columns = tuple(chosen.get("columns", ()))
+        aside = [saved.get("label"), *(saved.get("drop") or ())]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
-    is_table = data.is_file() and (is_csv(data) or is_parquet(data))
-    if is_table and options.get("id") not in column_names(data):
-        options.pop("id", None)
+    if data.is_file() and (is_csv(data) or is_parquet(data)):
+        names = column_names(data)
+        if options.get("id") not in names:
+            options.pop("id", None)
+        options["drop"] = [name for name in aside if name in names]
     if columns:
         options["columns"] = columns
     return _Reading(options, pictures)
+
+
+def _category_columns(classifier: PUClassifier) -> tuple[str, ...]:
+    route = classifier._route
+    return route.category_columns if isinstance(route, TableRoute) else ()
+
+
+class _Notes:
+    """What was said about the batches, once for each thing however many batches it is in."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self._batches: Counter[str] = Counter()
+
+    @contextmanager
+    def of_batch(self, batch: UserData, start: int) -> Iterator[None]:
+        """Keep the batch's own notes and what is warned of in the meantime."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        warned = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        for text in dict.fromkeys([*batch.notes, *warned]):
+            about = text.partition(":")[0].lstrip("0123456789,")  # counts and examples differ between batches
+            self._first.setdefault(about, f"rows {start:,} to {start + len(batch) - 1:,}: {text}")
+            self._batches[about] += 1
+
+    def lines(self) -> tuple[str, ...]:
+        """One line each, with the rows of the first batch that it is true of."""
+        more = {about: f" (and in {n - 1:,} later batches)" if n > 1 else "" for about, n in self._batches.items()}
+        return tuple(text + more[about] for about, text in self._first.items())
 
 
 def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: float | None) -> pd.DataFrame:

@@ -76,6 +76,12 @@ def test_odd_columns_are_found_and_named() -> None:
     assert report.ok
 
 
+def test_a_leak_in_dates_beyond_2262_is_found() -> None:
+    frame, labels = _frame()
+    frame["closed"] = np.where(labels == 1, "2024-03-01", "9999-12-31")
+    assert _codes(check(_data(frame, labels)))["leak"] == {"closed"}
+
+
 @pytest.mark.parametrize("how", ["value", "inverse", "missing", "category", "date"])
 def test_a_column_that_gives_the_label_away_is_a_leak(how: str) -> None:
     frame, labels = _frame()

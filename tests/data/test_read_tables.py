@@ -257,6 +257,38 @@ def test_latin_1_files_are_told_to_become_utf_8(tmp_path: Path) -> None:
         read(tmp_path / "t.csv", "label")
 
 
+def test_batches_of_a_csv_agree_on_what_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    codes = [*("01", "2A", "02"), *("01", "02", "03"), *("04", "", "05")]
+    path.write_text("code,x\n" + "".join(f"{code},{k}\n" for k, code in enumerate(codes)))
+    seen = [batch.features["code"].fillna("").tolist() for batch in stream(path, batch_rows=3).batches()]
+    assert seen == [codes[:3], codes[3:6], codes[6:]]
+
+
+def test_columns_whose_digits_are_names_keep_their_spelling(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,code,x\n007,01,1\n008,02,2\n")
+    options = {"id": "name", "as_text": ["code", "not there"]}
+    parts = [read(path, **options), next(stream(path, **options).batches())]  # type: ignore[arg-type]
+    for part in parts:
+        assert part.features["code"].tolist() == ["01", "02"]
+        assert part.features["x"].tolist() == [1, 2]
+        assert part.ids.tolist() == ["007", "008"]
+    assert read(path, as_text="code").features["code"].tolist() == ["01", "02"]
+
+
+def test_a_csv_saved_with_its_index_has_the_names_that_pandas_gives(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    _frame().to_csv(path)
+    assert read(path, "label", drop=["Unnamed: 0"]).columns == ("customer", "amount", "country")
+    assert read(path, "label", id="Unnamed: 0").ids.tolist()[:2] == ["0", "1"]
+    with pytest.raises(InputError, match="has no column ''"):
+        read(path, "label", drop=[""])
+    path.write_text("Unnamed: 1,,label\n1,2,1\n3,4,0\n")
+    with pytest.raises(InputError, match=r"column names occur twice: \['Unnamed: 1'\]"):
+        read(path, "label")
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_duplicate_column_names_are_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name

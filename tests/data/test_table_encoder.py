@@ -126,7 +126,7 @@ def test_next_week_unknown_categories_extra_columns_and_text_among_numbers_are_n
     assert table.notes == (
         "column 'amount': 1 values are no number and count as missing, e.g. ['n.a.']",
         "column 'country': 1 values are of unknown categories such as ['XX']",
-        "1 columns are new and ignored: region",
+        "1 columns are new and ignored: 'region'",
     )
 
 
@@ -159,6 +159,25 @@ def test_numbers_as_categories_keep_their_names_as_floats() -> None:
     assert (encoder.transform(frame).values == encoder.transform(as_float).values).all()
 
 
+@pytest.mark.parametrize("later", [[True, None, False], ["True", None, "FALSE"], ["true", "?", "false"]])
+def test_truth_values_with_a_gap_are_still_truth_values(later: list[object]) -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"vip": [True, False] * 20}))
+    values = encoder.transform(pd.DataFrame({"vip": pd.Series(later, dtype=object)})).values[:, 0]
+    expected = encoder.transform(pd.DataFrame({"vip": [True, False]})).values[:, 0]
+    assert values[[0, 2]].tolist() == expected.tolist()
+    assert values[1] == 0.0
+
+
+def test_categories_read_as_text_are_those_read_as_numbers_or_truth_values() -> None:
+    frame = pd.DataFrame({"code": pd.Categorical([1, 2, 2, 3] * 10), "vip": [True, None, False, True] * 10})
+    encoder = TableEncoder.fit(frame)
+    as_text = pd.DataFrame({"code": ["1.0", "2.0", "2", "3.00"] * 10, "vip": ["TRUE", None, "false", "True"] * 10})
+    assert (encoder.transform(as_text).values == encoder.transform(frame).values).all()
+    assert encoder.transform(as_text).notes == ()
+    other = encoder.transform(as_text.assign(code="01"))  # a code with a zero is another code
+    assert (other.values[:, 0] == 1).all()
+
+
 def test_dates_in_text_of_several_spellings() -> None:
     days = pd.date_range("2023-11-28", periods=60)
     reference = TableEncoder.fit(pd.DataFrame({"d": days})).transform(pd.DataFrame({"d": days})).values
@@ -166,6 +185,16 @@ def test_dates_in_text_of_several_spellings() -> None:
         frame = pd.DataFrame({"d": days.strftime(pattern)})
         encoder = TableEncoder.fit(frame)
         assert encoder.transform(frame).values == pytest.approx(reference), pattern
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_dates_beyond_2262_are_dates(as_text: bool) -> None:
+    last = pd.Timestamp("9999-12-31").as_unit("s")  # what databases write for "never"
+    days = pd.Series(pd.date_range("2024-01-01", periods=60).as_unit("s")).where(pd.Series(range(60)) != 7, last)
+    frame = pd.DataFrame({"until": days.dt.strftime("%Y-%m-%d") if as_text else days})
+    values = TableEncoder.fit(frame).transform(frame).values
+    assert values[7, 0] == 10.0  # the farthest a number can be
+    assert np.isfinite(values).all()
 
 
 def test_time_zones_are_brought_to_one() -> None:

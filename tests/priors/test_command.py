@@ -48,6 +48,20 @@ def test_prints_every_estimator_a_picture_and_writes_json(table: Path) -> None:
     assert bbe["low"] <= 0.3 <= bbe["high"]
 
 
+def test_row_numbers_and_infinities_are_read_as_fit_reads_them(table: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(table).sort_values("seen", ignore_index=True)  # labelled rows first
+    plain, numbered = tmp_path / "plain.csv", tmp_path / "numbered.csv"
+    frame.assign(a=frame["a"].where(frame.index != 9)).to_csv(plain, index=False)
+    frame.assign(a=frame["a"].where(frame.index != 9, np.inf)).to_csv(numbered, index=True)
+    shares = []
+    for path in (plain, numbered):
+        options = ("--label", "seen", "--positive", "fraud", "--method", "bbe")
+        run(str(path), *options, "--out", str(tmp_path / "e.json"))
+        shares.append(json.loads((tmp_path / "e.json").read_text())["value"])
+    assert shares[0] == shares[1]
+    assert shares[0] == pytest.approx(0.3, abs=0.15)
+
+
 def test_one_method_and_the_other_scenario(table: Path) -> None:
     out = table.parent / "one.json"
     run(

@@ -168,6 +168,24 @@ def test_sparse_rows_and_texts() -> None:
         assert estimate_prior(counts, data.labels, method).value == pytest.approx(0.5, abs=0.2)
 
 
+def test_texts_without_spaces_are_read_by_their_letters() -> None:
+    data = gaussians(0.5, n_p=60, n_u=120)
+    random = np.random.default_rng(0)
+    letters = np.where(data.is_positive[:, None], random.choice(list("赢奖金免费领取"), (180, 9)), "")
+    others = random.choice(list("会议日程纪要房间"), (180, 9))
+    texts = ["".join(row) or "".join(other) for row, other in zip(letters, others, strict=True)]
+    found = estimate_prior(texts, data.labels)
+    assert found.value == pytest.approx(0.5, abs=0.1)
+    assert "texts were read as tf-idf letter counts, as too few words repeat" in found.diagnostics["notes"]
+
+
+def test_texts_with_words_are_read_by_their_words() -> None:
+    texts = ["prize win", "win prize now", "agenda now"]
+    rows = as_rows(texts)
+    assert rows.values.shape == (3, 3)  # now, prize, win
+    assert rows.notes == ("texts were read as tf-idf word counts",)
+
+
 def test_images_and_wide_rows_are_projected_and_it_is_said() -> None:
     data = gaussians(0.5, n_p=60, n_u=120)
     rng = np.random.default_rng(0)
@@ -193,6 +211,12 @@ def test_frames_become_numbers() -> None:
     np.testing.assert_array_equal(rows.values, np.array(expected, dtype=np.float32))
     assert rows.categorical.tolist() == [False, False, True, False]
     assert rows.notes == ("1 constant or empty columns were left out",)
+
+
+def test_dates_beyond_2262_become_seconds() -> None:
+    frame = pd.DataFrame({"until": np.array(["1970-01-02", "9999-12-31"], dtype="datetime64[s]")})
+    expected = np.array([[86400], [2932896 * 86400]], dtype=np.float32)
+    np.testing.assert_array_equal(as_rows(frame).values, expected)
 
 
 def test_names_of_rows_carry_nothing() -> None:

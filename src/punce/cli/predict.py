@@ -24,7 +24,10 @@ def predict(
 
     target = out or _beside(data)
     done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows)
-    Console().print(
+    console = Console()
+    for note in done.notes:
+        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True, style="yellow")
+    console.print(
         f"{done.rows:,} rows scored, {done.called:,} called positive (probability ≥ {done.threshold:.3f}): {target}",
         highlight=False,
         markup=False,

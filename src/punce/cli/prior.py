@@ -39,6 +39,7 @@ def prior(
 
     from rich.console import Console
 
+    from punce.data import TableEncoder
     from punce.errors import InputError
     from punce.files import refuse_to_replace_input
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
@@ -52,6 +53,8 @@ def prior(
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
     console = Console()
     features = rows.load()
+    if rows.kind == "table":  # as punce fit reads the columns
+        features = TableEncoder.fit(features).unscaled(features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
         scores = held_out_scores(features, rows.labels, random_state=seed)

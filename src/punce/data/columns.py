@@ -19,6 +19,7 @@ DATE_FORMATS = (
     *(day + time for day in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y") for time in ("", " %H:%M", " %H:%M:%S")),
 )
 
+_TRUTH = {"true": 1.0, "false": 0.0}
 _SAMPLE = 10_000
 _HUGE = 1e100
 _MOSTLY = 0.95
@@ -54,11 +55,19 @@ def looks_numbered(name: str) -> bool:
 
 
 def numbers(series: pd.Series[Any]) -> pd.Series[float]:
-    """The column as float64 with NaN where a value is missing, infinite or not a number."""
+    """The column as float64, true as 1 and false as 0, with NaN where a value is missing, infinite or not a number."""
     if pd.api.types.is_timedelta64_dtype(series):
         return pd.Series(series.dt.total_seconds() / 86_400.0)
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
         series = series.astype("string")
+    values = _finite_numbers(series)
+    if pd.api.types.is_string_dtype(series) and (unread := values.isna() & series.notna()).any():
+        # one gap or one odd word turns a column of True and False into objects or text
+        values[unread] = series[unread].str.strip().str.lower().map(_TRUTH).astype("float64")
+    return values
+
+
+def _finite_numbers(series: pd.Series[Any]) -> pd.Series[float]:
     values = pd.to_numeric(series, errors="coerce").astype("float64")
     # bounded, so that squares of what is left cannot overflow
     return values.where(np.isfinite(values)).clip(-_HUGE, _HUGE)
@@ -72,6 +81,12 @@ def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
     if getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series
+
+
+def days_since_epoch(stamps: pd.Series[Any]) -> pd.Series[float]:
+    """Naive timestamps as days since 1970, NaN for NaT."""
+    # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262: 9999-12-31 is common.
+    return (stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1)
 
 
 def date_format(series: pd.Series[Any]) -> str | None:
@@ -94,6 +109,12 @@ def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
     if pd.api.types.is_string_dtype(series) and series.dtype != object:
         return series.astype("str").str.strip()
     return series.map(_category_name, na_action="ignore").astype("str")
+
+
+def respelled(names: pd.Series[Any]) -> pd.Series[Any]:
+    """Categories read as text, as :func:`category_names` gives the number or truth value: 3.0 is 3, TRUE is True."""
+    whole = names.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    return whole.str.replace(r"(?i)^(true|false)$", lambda found: found[0].capitalize(), regex=True)
 
 
 def _category_name(value: Any) -> str:
@@ -131,7 +152,7 @@ def _kind_of_objects(present: pd.Series[Any]) -> ColumnKind:
 
 
 def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
-    if numbers(text).notna().mean() >= _MOSTLY:
+    if _finite_numbers(text).notna().mean() >= _MOSTLY:
         return "numeric"
     if date_format(text) is not None:
         return "date"

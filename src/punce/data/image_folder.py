@@ -75,7 +75,7 @@ def _from_table(
         raise InputError(f"{table} has no column for the file names; call it 'file' (it has: {', '.join(columns)})")
     if label is not None and label not in columns:
         raise missing_column(label, columns, str(table))
-    frame = read_frame(table, [file_column] + ([label] if label else []), as_text=file_column)
+    frame = read_frame(table, [file_column] + ([label] if label else []), as_text=[file_column])
     listed = _checked_names(frame[file_column], names, table, folder)
     rest = sorted(set(names) - set(listed))
     notes = (f"{len(rest)} images are not in {table.name}; they count as unlabelled",) if rest else ()

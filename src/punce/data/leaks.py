@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.data.columns import category_names, column_kind, date_format, dates, numbers
+from punce.data.columns import category_names, column_kind, date_format, dates, days_since_epoch, numbers
 
 FEWEST = 5
 _MOST_CATEGORIES = 200
@@ -48,8 +48,7 @@ def _scores(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_]) -> npt.N
     if kind == "numeric":
         return np.asarray(numbers(series), dtype=np.float64)
     if kind == "date":
-        stamps = dates(series, date_format(series))
-        return np.asarray((stamps - pd.Timestamp(0)) / pd.Timedelta(days=1), dtype=np.float64)
+        return np.asarray(days_since_epoch(dates(series, date_format(series))), dtype=np.float64)
     if kind == "categorical":
         return _category_scores(series, is_labelled)
     return np.full(len(series), np.nan)

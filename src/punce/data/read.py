@@ -51,6 +51,8 @@ class _Request:
     labels: Path | None
     image_size: int | None
     columns: tuple[str, ...] | None
+    as_text: tuple[str, ...]
+    """Columns of a CSV file that keep their spelling, the row names among them."""
 
 
 def read(
@@ -66,6 +68,7 @@ def read(
     drop: Sequence[str] = (),
     image_size: int | None = None,
     columns: Sequence[str] | None = None,
+    as_text: Sequence[str] = (),
 ) -> UserData:
     """Rows, labels and row names from a file or folder.
 
@@ -77,9 +80,10 @@ def read(
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
     marks a positive. `id` names the column of row names, `drop` columns to leave out; `columns` names the features of a
-    table, in the order wanted, and every other column is left out.
+    table, in the order wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits
+    are names (01 is not 1).
     """
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns)
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns, as_text)
     data = _reader(request)(request)
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
@@ -99,10 +103,15 @@ def stream(
     drop: Sequence[str] = (),
     image_size: int | None = None,
     columns: Sequence[str] | None = None,
+    as_text: Sequence[str] = (),
     batch_rows: int = BATCH_ROWS,
 ) -> DataStream:
-    """The same rows as :func:`read`, in batches, for files larger than memory. CSV types are guessed per batch."""
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns)
+    """The same rows as :func:`read`, in batches, for files larger than memory.
+
+    The types of CSV columns are guessed per batch, except that text in the first batch is text in all of them: name
+    other columns whose digits are names in `as_text`.
+    """
+    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns, as_text)
     if batch_rows < 1:
         raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
     if _is_table(request.path):
@@ -123,6 +132,7 @@ def _request(
     drop: Sequence[str],
     image_size: int | None,
     columns: Sequence[str] | None,
+    as_text: Sequence[str],
 ) -> _Request:
     if kind not in ("auto", "image", "table", "text", "embedding"):
         raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")
@@ -130,6 +140,8 @@ def _request(
         raise InputError(f"setting must be 'pu' or 'pnu', got {setting!r}")
     if isinstance(drop, str):
         drop = (drop,)
+    if isinstance(as_text, str):
+        as_text = (as_text,)
     roles = Roles(label, id, tuple(drop), text)
     both = [name for name in columns or () if name in roles.set_aside]
     if both:
@@ -143,6 +155,7 @@ def _request(
         None if labels is None else _existing(labels),
         image_size,
         None if columns is None else tuple(columns),
+        (*as_text, *([] if id is None else [id])),
     )
 
 
@@ -179,7 +192,7 @@ def _reader(request: _Request) -> Callable[[_Request], UserData]:
 def _read_table(request: _Request) -> UserData:
     path, roles = request.path, request.roles
     check_roles(column_names(path), roles, path)
-    frame = read_frame(path, as_text=roles.id)
+    frame = read_frame(path, as_text=request.as_text)
     labels = None if roles.label is None else _labels(frame[roles.label], request)
     kind, text = _table_kind(frame, request)
     return _from_frame(frame, labels, kind, text, request, start=0)
@@ -192,11 +205,11 @@ def _table_stream(request: _Request, batch_rows: int) -> DataStream:
     if roles.label is not None:
         labels = _labels(read_frame(path, [roles.label])[roles.label], request)
         require_positive_and_unlabelled(labels, str(path))
-    kind, text = _table_kind(first_frame(path, _PROBED_ROWS, as_text=roles.id), request)
+    kind, text = _table_kind(first_frame(path, _PROBED_ROWS, as_text=request.as_text), request)
 
     def batches(size: int) -> Iterator[UserData]:
         start = 0
-        for frame in frames_of(path, size, as_text=roles.id):
+        for frame in frames_of(path, size, as_text=request.as_text):
             part = None if labels is None else labels[start : start + len(frame)]
             yield _from_frame(frame, part, kind, text, request, start)
             start += len(frame)

@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.data.columns import category_names, column_kind, date_format, dates, numbers, refuse_duplicates
+from punce.data.columns import (
+    category_names,
+    column_kind,
+    date_format,
+    dates,
+    days_since_epoch,
+    numbers,
+    refuse_duplicates,
+    respelled,
+)
 from punce.data.tables import missing_column
 from punce.errors import InputError
 
@@ -25,6 +34,7 @@ _FORMAT = 1
 _MOST_CATEGORIES = 1_000
 _TAIL = 0.005
 _LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
+_FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
 
@@ -122,17 +132,30 @@ class TableEncoder:
 
     def transform(self, frame: pd.DataFrame) -> EncodedTable:
         """(n, d) in the fitted form; extra columns are ignored with a note, missing ones refused."""
-        frame = _checked(frame)
-        for column in self.columns:
-            if column.name not in frame.columns:
-                raise missing_column(column.name, list(frame.columns), "the table, unlike the one it was fitted on,")
+        frame = self._complete(frame)
         notes: list[str] = []
         parts = [_encode(column, frame[column.name], notes) for column in self.columns]
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            notes.append(f"{len(extra)} columns are new and ignored: {', '.join(extra[:_SHOWN])}")
+            notes.append(f"{len(extra)} columns are new and ignored: {', '.join(map(repr, extra[:_SHOWN]))}")
         return EncodedTable(np.concatenate(parts, axis=1), self.categorical, self.names, tuple(notes))
+
+    def unscaled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns as :meth:`transform` reads them, before it scales and codes them.
+
+        For a model that scales and codes by itself but must see the same table: numbers and the parts of dates are
+        floats with NaN for what is missing, categories are text, and columns that were left out are left out.
+        """
+        frame = self._complete(frame).reset_index(drop=True)
+        return pd.concat([part for column in self.columns for part in _unscaled(column, frame[column.name])], axis=1)
+
+    def _complete(self, frame: pd.DataFrame) -> pd.DataFrame:
+        frame = _checked(frame)
+        for column in self.columns:
+            if column.name not in frame.columns:
+                raise missing_column(column.name, list(frame.columns), "the table, unlike the one it was fitted on,")
+        return frame
 
     def to_json(self) -> str:
         """The encoder as JSON text."""
@@ -208,9 +231,8 @@ def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:
 
 
 def _date_parts(stamps: pd.Series[Any]) -> dict[str, pd.Series[float]]:
-    days = (stamps - pd.Timestamp(0)) / pd.Timedelta(days=1)
     return {
-        "days": days,
+        "days": days_since_epoch(stamps),
         "weekday": stamps.dt.day_of_week.astype("float64"),
         "month": stamps.dt.month.astype("float64"),
         "hour": stamps.dt.hour + stamps.dt.minute / 60.0,
@@ -242,6 +264,15 @@ def _encode(column: Column, series: pd.Series[Any], notes: list[str]) -> Float32
     return np.concatenate([_encode_number(part, parts[part.part]) for part in column.parts], axis=1)
 
 
+def _unscaled(column: Column, series: pd.Series[Any]) -> list[pd.Series[Any]]:
+    if isinstance(column, CategoryColumn):
+        return [category_names(series)]
+    if isinstance(column, NumberColumn):
+        return [numbers(series).clip(-_FLOAT32, _FLOAT32)]
+    parts = _date_parts(dates(series, column.format))
+    return [parts[part.part].rename(f"{column.name}:{part.part}") for part in column.parts]
+
+
 def _encode_number(column: NumberColumn, values: pd.Series[float]) -> Float32:
     raw = values.to_numpy(dtype=np.float64)
     missing = np.isnan(raw)
@@ -254,7 +285,10 @@ def _encode_number(column: NumberColumn, values: pd.Series[float]) -> Float32:
 def _encode_categories(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> Float32:
     lookup = {category: code for code, category in enumerate(column.categories, start=FIRST_CATEGORY)}
     names = category_names(series)
-    codes: Float32 = np.array(names.map(lookup).fillna(UNKNOWN), dtype=np.float32)
+    known = names.map(lookup)
+    if (other := known.isna() & names.notna()).any():
+        known[other] = respelled(names[other]).map(lookup)
+    codes: Float32 = np.array(known.fillna(UNKNOWN), dtype=np.float32)
     absent = series.isna().to_numpy()
     codes[absent] = MISSING
     unknown = codes == UNKNOWN

@@ -6,7 +6,7 @@ import csv
 import difflib
 import gzip
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -79,8 +79,8 @@ def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
     return InputError(f"{where} has no column {wanted!r}{hint} (it has: {shown})")
 
 
-def read_frame(path: Path, columns: list[str] | None = None, *, as_text: str | None = None) -> pd.DataFrame:
-    """A whole file; `columns` reads only those, `as_text` keeps that column's spelling (007 stays 007)."""
+def read_frame(path: Path, columns: list[str] | None = None, *, as_text: Collection[str] = ()) -> pd.DataFrame:
+    """A whole file; `columns` reads only those, `as_text` keeps those columns' spelling in CSV (007 stays 007)."""
     frames = list(frames_of(path, None, columns, as_text=as_text))
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     if len(frame) == 0:
@@ -89,9 +89,9 @@ def read_frame(path: Path, columns: list[str] | None = None, *, as_text: str | N
 
 
 def frames_of(
-    path: Path, rows: int | None, columns: list[str] | None = None, *, as_text: str | None = None
+    path: Path, rows: int | None, columns: list[str] | None = None, *, as_text: Collection[str] = ()
 ) -> Iterator[pd.DataFrame]:
-    """The file in frames of about `rows` rows, or in one piece per file."""
+    """The file in frames of about `rows` rows, or in one piece per file; what is text in the first frame stays text."""
     return _csv_frames(path, rows, columns, as_text) if is_csv(path) else _parquet_frames(path, rows, columns)
 
 
@@ -102,11 +102,13 @@ def count_rows(path: Path) -> int | None:
     return sum(int(_open_parquet(file).metadata.num_rows) for file in _parquet_files(path))
 
 
-def _csv_frames(path: Path, rows: int | None, columns: list[str] | None, as_text: str | None) -> Iterator[pd.DataFrame]:
+def _csv_frames(
+    path: Path, rows: int | None, columns: list[str] | None, as_text: Collection[str]
+) -> Iterator[pd.DataFrame]:
     options: dict[str, Any] = {
         "sep": _csv_header(path)[1],
         "usecols": columns,
-        "dtype": {as_text: "str"} if as_text else None,
+        "dtype": dict.fromkeys(as_text, "str"),  # names the file does not have are ignored
         "encoding": "utf-8-sig",
         "low_memory": False,
     }
@@ -114,14 +116,21 @@ def _csv_frames(path: Path, rows: int | None, columns: list[str] | None, as_text
         if rows is None:
             yield pd.read_csv(path, **options)
             return
+        options["dtype"] |= _text_at_first(path, rows, options)
         with pd.read_csv(path, chunksize=rows, **options) as reader:
             yield from reader
     except (OSError, EOFError, ValueError) as error:  # pandas' parser errors and UnicodeDecodeError are ValueErrors
         raise _unreadable(path, error) from error
 
 
+def _text_at_first(path: Path, rows: int, options: dict[str, Any]) -> dict[str, str]:
+    """The type of columns that are text in the first rows: later rows with digits only must keep their spelling too."""
+    first = pd.read_csv(path, nrows=rows, **options)
+    return {name: "str" for name in first.columns if pd.api.types.is_string_dtype(first[name])}
+
+
 def _csv_header(path: Path) -> tuple[list[str], str]:
-    """Column names and the separator, which is the commonest of , ; tab | in the first line."""
+    """Column names as pandas gives them, and the separator: the commonest of , ; tab | in the first line."""
     try:
         with _open_text(path) as stream:
             line = stream.readline(_LONGEST_HEADER)
@@ -130,7 +139,9 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     if not line.strip():
         raise InputError(f"{path} is empty: the first line must name the columns")
     separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=line.count)
-    return next(csv.reader([line], delimiter=separator)), separator
+    names = next(csv.reader([line], delimiter=separator))
+    # a table saved with its index has a first column without a name
+    return [name or f"Unnamed: {k}" for k, name in enumerate(names)], separator
 
 
 def _open_text(path: Path) -> IO[str]:
@@ -185,7 +196,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path} cannot be read as a table: {str(error).strip()}")
 
 
-def first_frame(path: Path, rows: int, *, as_text: str | None = None) -> pd.DataFrame:
+def first_frame(path: Path, rows: int, *, as_text: Collection[str] = ()) -> pd.DataFrame:
     """The first rows, for decisions that must not depend on the rest."""
     frames = list(itertools.islice(frames_of(path, rows, as_text=as_text), 1))
     if not frames or len(frames[0]) == 0:

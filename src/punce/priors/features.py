@@ -133,13 +133,25 @@ def _is_text(X: Any) -> bool:
 
 
 def _from_text(texts: list[str]) -> Rows:
+    """Counts of words, or of letters where too few words repeat because no spaces tell them apart (Chinese)."""
+    words = _counted(texts, analyzer="word")
+    if words is not None and words.shape[1] > 1:
+        return _from_sparse(words, ("texts were read as tf-idf word counts",))
+    if any(letter.isalnum() for text in texts for letter in text):
+        letters = _counted(texts, analyzer="char", ngram_range=(1, 3))
+        if letters is not None:
+            return _from_sparse(letters, ("texts were read as tf-idf letter counts, as too few words repeat",))
+    raise InputError("the texts hold no word that occurs twice, so nothing can be learned")
+
+
+def _counted(texts: list[str], **options: Any) -> Any:
+    """TF-IDF weights, sparse (n, at most 50,000); None if nothing is in two texts."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     try:
-        matrix = TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=50_000).fit_transform(texts)
-    except ValueError as error:
-        raise InputError(f"the texts hold no word that occurs twice, so nothing can be learned ({error})") from None
-    return _from_sparse(matrix, ("texts were read as tf-idf word counts",))
+        return TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=50_000, **options).fit_transform(texts)
+    except ValueError:
+        return None
 
 
 def _from_sparse(X: Any, notes: tuple[str, ...] = ()) -> Rows:
@@ -165,8 +177,9 @@ def _encode(column: pd.Series[Any], name: str) -> tuple[Float, bool]:
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
         return np.asarray(column.astype("Float64").to_numpy(np.float64, na_value=np.nan)), False
     if pd.api.types.is_datetime64_any_dtype(column):
-        seconds = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-        return np.asarray(seconds, dtype=np.float64), False
+        # An origin in nanoseconds, pandas' usual unit, would not reach beyond 2262.
+        since = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC").as_unit("s")
+        return np.asarray(since.dt.total_seconds(), dtype=np.float64), False
     if pd.api.types.is_timedelta64_dtype(column):
         return np.asarray(column.dt.total_seconds(), dtype=np.float64), False
     return _encode_levels(column, name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,16 @@ import pandas as pd
 from torch import Tensor
 
 from punce.data import TableEncoder
+from punce.data.table_encoder import CategoryColumn, EncodedTable
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.routes.table_network import TableNetwork
 from punce.tabular import TabularPU
+
+
+class TableWarning(UserWarning):
+    """Something in which rows to be scored differ from those the model learned from."""
 
 
 class TableRoute:
@@ -26,39 +33,56 @@ class TableRoute:
     def __init__(self) -> None:
         self._encoder: TableEncoder | None = None
         self._model: TabularPU | TableNetwork | None = None
+        self._said: tuple[str, ...] = ()
+
+    @property
+    def category_columns(self) -> tuple[str, ...]:
+        """Columns whose values are names: a file of new rows must not be read as if 01 were the number 1."""
+        assert self._encoder is not None
+        return tuple(column.name for column in self._encoder.columns if isinstance(column, CategoryColumn))
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The table itself."""
-        return X
+        """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
+        frame = as_frame(X)
+        self._encoder = TableEncoder.fit(frame)
+        return self._encoder.unscaled(frame)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted: every row's held-out score comes from members that did not see it."""
-        frame = as_frame(X)
-        self._encoder = TableEncoder.fit(frame)
-        table = self._encoder.transform(frame)
+        if self._encoder is None:
+            self.prepare(X, settings)
+        assert self._encoder is not None
+        table = self._encoder.transform(as_frame(X))
+        self._said = table.notes
         if settings.encoder != "auto":
             self._model = TableNetwork.untrained(table.values, table.categorical)
-            return self._model.fit(table.values, labels, settings)
+            fitted = self._model.fit(table.values, labels, settings)
+            return replace(fitted, notes=(*table.notes, *fitted.notes))
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
-        return Fitted(np.arange(len(labels)), scores, [], sees_more=False)  # boosted trees on the same columns, twice
+        # boosted trees on the same columns, twice
+        return Fitted(np.arange(len(labels)), scores, [], table.notes, sees_more=False)
 
     def score(self, X: Any) -> Floats:
-        """Scores of the ensemble or the head. Shape: (n,)."""
+        """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""
         assert self._model is not None
-        return np.asarray(self._model.score(self._values(X)), dtype=np.float64)
+        table = self._encoded(X)
+        for note in table.notes:
+            if note not in self._said:  # the fit has said it, and scores its own rows
+                warnings.warn(note, TableWarning, stacklevel=4)  # the caller of predict_proba
+        return np.asarray(self._model.score(table.values), dtype=np.float64)
 
     def embed(self, X: Any) -> Floats:
         """The encoded columns, missing values at the column's centre; a network's features. Shape: (n, d)."""
         if isinstance(self._model, TableNetwork):
-            return self._model.embed(self._values(X))
-        centred: Floats = np.nan_to_num(self._values(X).astype(np.float64))
+            return self._model.embed(self._encoded(X).values)
+        centred: Floats = np.nan_to_num(self._encoded(X).values.astype(np.float64))
         return centred
 
-    def _values(self, X: Any) -> Any:
+    def _encoded(self, X: Any) -> EncodedTable:
         assert self._encoder is not None
-        return self._encoder.transform(as_frame(X)).values
+        return self._encoder.transform(as_frame(X))
 
     def state(self) -> State:
         """The model's arrays, and the encoder as JSON."""
