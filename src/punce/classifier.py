@@ -31,13 +31,13 @@ from punce.routes import ROUTES, FitSettings, Fitted, check_encoder, kind_of
 from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows, plain_rows
 from punce.routes.network import check_device
-from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
+from punce.scenario import Scenario, check_prior, check_scenario
 from punce.thresholds import Rule, check_rule, choose_threshold
+from punce.used_prior import given_prior, tighter, usable_interval, usable_prior
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15
 _CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
-_NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
 
 
 class ClassifierWarning(UserWarning):
@@ -122,8 +122,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(Path(folder) if folder else None)
         self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
-        told = float(np.clip(self.first_prior_.value, _NEAR, 1 - _NEAR))
-        fitted = self._route.fit(X, labels, replace(settings, prior=told))
+        fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self._calibrate(fitted, labels)
         scores = self._route.score(X)
@@ -155,7 +154,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
         if self.prior != "auto":
-            return _given_prior(float(self.prior), labels, self.scenario)
+            return given_prior(float(self.prior), labels, self.scenario)
         return estimate_prior(X, labels, random_state=self.seed_, scenario=self.scenario)
 
     def _settings(self, folder: Path | None) -> FitSettings:
@@ -178,8 +177,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores, held_out = fitted.scores, labels[fitted.rows]
         p, u = scores[held_out == POSITIVE], scores[held_out == UNLABELLED]
         self.second_prior_ = self._second_prior(scores, held_out)
-        self.prior_ = _tighter(self.first_prior_, self.second_prior_ if fitted.sees_more else None)
-        prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
+        self.prior_ = tighter(self.first_prior_, self.second_prior_ if fitted.sees_more else None)
+        prior = usable_prior(self.prior_)
         self._calibrator = PUCalibrator.fit(p, u, prior)
         probability_p, probability_u = self._calibrator.probability(p), self._calibrator.probability(u)
         self.held_out_ = {"positive": probability_p, "unlabelled": probability_u}
@@ -192,7 +191,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=np.nextafter(cut, -np.inf),  # predict says positive *at* the threshold
             scenario=self.scenario,
             labelled_share=float((labels == POSITIVE).mean()),
-            prior_interval=(self.prior_.low, self.prior_.high) if self.prior_.low < self.prior_.high else None,
+            prior_interval=usable_interval(self.prior_),
             confidence=_CONFIDENCE,
             random_state=self.seed_,
         )
@@ -326,19 +325,6 @@ def _seed(random_state: int | None) -> int:
     return int(random_state)
 
 
-def _tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
-    """The second estimate if its interval ends lower and is no wider, else the first.
-
-    Scores that leave positives and negatives mixed give too large a share, never too small a one: what they bound is
-    the largest share that p_U − π·p_P ≥ 0 allows, and better scores bound it tighter. So the smaller upper confidence
-    bound is taken, as BBE does among thresholds. Few held-out rows have a wide interval and leave the first. Where
-    both models see the same, the lower of two numbers would only be the luckier one, and `second` is None.
-    """
-    if second is None or second.high >= first.high or second.high - second.low > first.high - first.low:
-        return first
-    return second
-
-
 def _labels(y: Any) -> Labels:
     """Labels of the vocabulary, with scikit-learn's words where its users expect them."""
     if y is None:
@@ -357,20 +343,6 @@ def _labels(y: Any) -> Labels:
             words = "Only binary classification is supported. The type of the target is multiclass"
             raise InputError(f"{words}. {error}") from error
         raise
-
-
-def _given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:
-    n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
-    return PriorEstimate(
-        value=value,
-        low=value,
-        high=value,
-        method="given",
-        diagnostics={},
-        population_prior=population_prior(value, n_p, n_u, scenario),
-        label_frequency=label_frequency(value, n_p, n_u),
-        warnings=(),
-    )
 
 
 def _is_plain(value: Any) -> bool:

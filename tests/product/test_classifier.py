@@ -16,11 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from punce import PUClassifier
-from punce.classifier import _tighter
 from punce.data import load, simulate_pu
 from punce.errors import InputError
 from punce.priors import PriorEstimate
 from punce.splits import PUStratifiedKFold
+from punce.used_prior import tighter
 
 FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}
 
@@ -158,7 +158,7 @@ def test_which_prior_is_used(first: tuple[float, float], second: tuple[float, fl
         return PriorEstimate((low + high) / 2, low, high, "bbe", {}, 0.5, 0.1, ())
 
     estimates = {"first": estimate(*first), "second": None if second is None else estimate(*second)}
-    assert _tighter(estimate(*first), estimates["second"]) == estimates[chosen]
+    assert tighter(estimate(*first), estimates["second"]) == estimates[chosen]
 
 
 def test_a_given_prior_is_kept() -> None:
