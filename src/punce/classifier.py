@@ -127,7 +127,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._calibrate(fitted, labels)
         scores = self._route.score(X)
         self.scores_ = self._calibrator.probability(scores)
-        self.decision_scores_ = scores - self._calibrator.score_at(self.threshold_)
+        self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
         return self
 
     def check_arguments(self) -> None:
@@ -222,9 +222,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Using -------------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores, higher for positives, 0 where :meth:`predict` changes its mind. Shape: (n,)."""
-        scores = self._scores(X)
-        return scores - self._calibrator.score_at(self.threshold_)
+        """Scores, higher for positives; ≥ 0 where :meth:`predict` says 1, < 0 where it says 0. Shape: (n,)."""
+        scores = self._scores(X)  # first: it says if there is no fit yet
+        return self._calibrator.margin(scores, self.threshold_)
 
     def predict_proba(self, X: Any, deploy_prior: float | None = None) -> Floats:
         """P(y | x), columns negative and positive; `deploy_prior` for a population with that share of positives."""

@@ -21,6 +21,7 @@ from punce.errors import InputError
 from punce.priors import PriorEstimate
 from punce.splits import PUStratifiedKFold
 from punce.used_prior import tighter
+from tests.product import clouds
 
 FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}
 
@@ -240,3 +241,16 @@ def test_the_saved_model_is_json_and_safetensors(
     assert json.loads((tmp_path / "model" / "model.json").read_text())["kind"] == "table"
     again = PUClassifier.load(tmp_path / "model")
     assert again.predict_proba(frame) == pytest.approx(classifier.predict_proba(frame), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")  # two of them call all rows the same
+@pytest.mark.parametrize("threshold", [0.001, 0.5, 0.9999])
+def test_the_sign_of_the_decision_is_what_is_predicted(threshold: float) -> None:
+    """Also for rows further out than any held-out one, where a threshold is never or always reached."""
+    X, labels = clouds.clouds()
+    model = PUClassifier(threshold=threshold, **clouds.FAST).fit(X, labels)
+    far = np.concatenate([X, 1e3 * X])
+    decision = model.decision_function(far)
+    assert ((decision >= 0) == (model.predict(far) == 1)).all()
+    assert len(np.unique(decision)) > 0.9 * len(far)
+    assert (model.decision_scores_ == model.decision_function(X)).all()
