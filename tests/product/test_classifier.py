@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from punce import PUClassifier
 from punce.data import load, simulate_pu
+from punce.encoders import MLP
 from punce.errors import InputError
 from punce.priors import PriorEstimate
 from punce.splits import PUStratifiedKFold
@@ -254,3 +256,15 @@ def test_the_sign_of_the_decision_is_what_is_predicted(threshold: float) -> None
     assert ((decision >= 0) == (model.predict(far) == 1)).all()
     assert len(np.unique(decision)) > 0.9 * len(far)
     assert (model.decision_scores_ == model.decision_function(X)).all()
+
+
+def test_the_callers_encoder_is_not_trained() -> None:
+    X, labels = clouds.clouds()
+    encoder = MLP(4, width=0.05)
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    model = PUClassifier(encoder=encoder, **clouds.FAST).fit(X, labels)
+    assert model.encoder is encoder
+    assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
+    assert (
+        model.predict_proba(X) == PUClassifier(encoder=encoder, **clouds.FAST).fit(X, labels).predict_proba(X)
+    ).all()
