@@ -37,6 +37,7 @@ from punce.used_prior import given_prior, tighter, usable_interval, usable_prior
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15
+_LEARNED = ("_route", "_calibrator", "_columns")  # by a fit, beside the public names, which end in "_"
 _CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
 
 
@@ -105,8 +106,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, folder: str | Path | None = None) -> Self:
         """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
 
-        With a `folder` training is checkpointed there and goes on after a kill.
+        With a `folder` training is checkpointed there and goes on after a kill. A fit that fails leaves no fit, not an
+        earlier one and not a part of this one: scores of one with probabilities of the other would look right.
         """
+        self._forget()
+        try:
+            self._learn(X, y, Path(folder) if folder else None)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _forget(self) -> None:
+        """Back to before any fit. What scikit-learn itself keeps on an estimator (metadata requests) stays."""
+        for name in list(vars(self)):
+            if name in _LEARNED or (name.endswith("_") and not name.startswith("_")):
+                delattr(self, name)
+
+    def _learn(self, X: Any, y: Any, folder: Path | None) -> None:
         self.check_arguments()
         X = plain_rows(X)
         check_rows(X)
@@ -117,10 +134,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed_ = _seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         self._remember_columns(X)
-        self.classes_ = np.array([0, 1])
         check_encoder(self.encoder, self.kind_)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
-        settings = self._settings(Path(folder) if folder else None)
+        settings = self._settings(folder)
         self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
         fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
         self.history_, self.notes_ = fitted.history, fitted.notes
@@ -128,7 +144,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self._route.score(X)
         self.scores_ = self._calibrator.probability(scores)
         self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
-        return self
+        self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
         """Refuse arguments that cannot work, before anything is read or written."""
@@ -199,7 +215,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         collapse = check_collapse(p, u, np.nextafter(cut, -np.inf))
         if collapse.collapsed:
             warnings.warn(
-                f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=3
+                f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=4
             )
 
     def _second_prior(self, scores: Floats, labels: Labels) -> PriorEstimate | None:
@@ -215,7 +231,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the share of positives among the unlabelled rows is {first.value:.2f} by a first model and "
                 f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
                 ClassifierWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return second
 
@@ -332,7 +348,7 @@ def _labels(y: Any) -> Labels:
     y = plain_rows(y)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         what = "A column-vector y was passed when a 1d array was expected; it was read as one"
-        warnings.warn(what, DataConversionWarning, stacklevel=3)
+        warnings.warn(what, DataConversionWarning, stacklevel=4)
     try:
         return as_labels(y)
     except InputError as error:
