@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
@@ -28,6 +27,7 @@ from punce.metrics import PUMetrics, check_collapse, pu_metrics
 from punce.model_file import ModelFileError, read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
 from punce.routes import ROUTES, FitSettings, Fitted, check_encoder, kind_of
+from punce.routes.columns import Columns
 from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows, plain_rows
 from punce.routes.network import check_device
@@ -253,15 +253,13 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return (self.predict_proba(X)[:, 1] >= self.threshold_).astype(np.int64)
 
     def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self, "classes_")
-        X = plain_rows(X)
-        self._check_columns(X)
-        return self._route.score(X)
+        rows = self._rows(X)  # first: without a fit there is no route
+        return self._route.score(rows)
 
     def embed(self, X: Any) -> Floats:
         """What the scores were made from. Shape: (n, D)."""
-        check_is_fitted(self, "classes_")
-        return self._route.embed(plain_rows(X))
+        rows = self._rows(X)  # first: without a fit there is no route
+        return self._route.embed(rows)
 
     def save(self, path: str | Path) -> None:
         """Write the classifier as a folder of safetensors and JSON."""
@@ -273,7 +271,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "route": route,
             "calibrator": self._calibrator.to_json(),
             "threshold": self.threshold_,
-            "columns": None if self._columns is None else list(self._columns),
+            "columns": None if self._columns.names is None else list(self._columns.names),
             "prior": {"value": self.prior_.value, "low": self.prior_.low, "high": self.prior_.high},
         }
         write_model(Path(path), tensors, content)
@@ -289,38 +287,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
             classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
             classifier.threshold_ = check_prior(content["threshold"], "threshold")
-            classifier._columns = None if content["columns"] is None else tuple(content["columns"])
+            names = None if content["columns"] is None else tuple(content["columns"])
+            classifier._columns = Columns(names, None)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
             what = str(error).strip() or type(error).__name__
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
 
     def _remember_columns(self, X: Any) -> None:
-        self._columns: tuple[str, ...] | None = None
-        if isinstance(X, pd.DataFrame):
-            self._columns = tuple(map(str, X.columns))
-            if all(isinstance(name, str) for name in X.columns):
-                self.feature_names_in_ = np.asarray(X.columns, dtype=object)
-        shape = np.shape(X)
-        if len(shape) == 2:
-            self.n_features_in_ = int(shape[1])
+        self._columns = Columns.of(X)
+        if self._columns.width is not None:
+            self.n_features_in_ = self._columns.width
+        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
 
-    def _check_columns(self, X: Any) -> None:
-        if issparse(X):
-            raise InputError("sparse input is not supported; give X.toarray()")
-        if self._columns is None:
-            shape, expected = np.shape(X), getattr(self, "n_features_in_", None)
-            if expected is not None and len(shape) == 2 and shape[1] != expected:
-                raise InputError(
-                    f"X has {shape[1]} features, but {type(self).__name__} is expecting {expected} features as input"
-                )
-            return
-        if not isinstance(X, pd.DataFrame):
-            raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
-        if missing := [name for name in self._columns if name not in set(map(str, X.columns))]:
-            raise InputError(
-                f"columns the classifier learned from are missing: {missing[:5]}; it has {list(X.columns)[:8]}"
-            )
+    def _rows(self, X: Any) -> Any:
+        """New rows as the route expects them; says if there is no fit yet."""
+        check_is_fitted(self, "classes_")
+        return self._columns.take(plain_rows(X), type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

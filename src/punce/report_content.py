@@ -145,7 +145,8 @@ def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
     assert data.labels is not None
     rows = map_rows(data.labels)
     some = X.iloc[rows] if isinstance(X, pd.DataFrame) else [X[int(i)] for i in rows]
-    features = classifier.embed(np.asarray(some) if data.kind in ("image", "embedding") else some)
+    is_array = data.kind in ("image", "embedding") and isinstance(some, list)
+    features = classifier.embed(np.asarray(some) if is_array else some)
     xy, method = lay_out(features)
     names = [str(data.ids[int(i)]) for i in rows]
     return row_map(

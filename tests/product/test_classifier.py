@@ -87,6 +87,20 @@ def test_columns_are_checked_at_predict(on_table: tuple[PUClassifier, pd.DataFra
     assert (classifier.predict(shuffled) == classifier.predict(frame)).all()
 
 
+def test_embeddings_in_a_table_go_by_their_names() -> None:
+    X, labels = clouds.clouds()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = PUClassifier(**clouds.FAST).fit(frame, labels)
+    scores, features = model.decision_function(frame), model.embed(frame)
+    for other in (frame[list("dbca")], frame.assign(e=1.0)[list("eabcd")]):
+        assert (model.decision_function(other) == scores).all()
+        assert (model.embed(other) == features).all()
+    with pytest.raises(InputError, match=r"occur twice: \['a'\]"):
+        model.predict(pd.concat([frame[["a"]], frame], axis=1))
+    with pytest.raises(InputError, match=r"missing: \['b'\]"):
+        model.embed(frame.drop(columns="b"))
+
+
 @pytest.mark.parametrize("loss", ["punce", None])
 @pytest.mark.parametrize("transfer", ["probe", "finetune"])
 def test_images_with_every_way_of_training(
