@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from punce.calibration import PUCalibrator
 from punce.errors import InputError
@@ -33,7 +34,7 @@ from punce.routes.kinds import KINDS, check_rows, plain_rows
 from punce.routes.network import check_device
 from punce.scenario import Scenario, check_prior, check_scenario
 from punce.thresholds import Rule, check_rule, choose_threshold
-from punce.used_prior import given_prior, tighter, usable_interval, usable_prior
+from punce.used_prior import given_prior, prior_from_json, prior_to_json, tighter, usable_interval, usable_prior
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15
@@ -182,7 +183,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             prior=float("nan"),
             scenario=self.scenario,
             random_state=self.seed_,
-            epochs=self.epochs,
+            epochs=_plain(self.epochs),  # it is written to checkpoints as JSON
             device=self.device,
             progress=self.progress,
             folder=folder,
@@ -266,40 +267,58 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         tensors, route = self._route.state()
         content = {
-            "parameters": {k: v for k, v in self.get_params(deep=False).items() if _is_plain(v)},
+            "parameters": {k: _plain(v) for k, v in self.get_params(deep=False).items() if _is_plain(_plain(v))},
             "kind": self.kind_,
             "route": route,
             "calibrator": self._calibrator.to_json(),
             "threshold": self.threshold_,
             "columns": None if self._columns.names is None else list(self._columns.names),
-            "prior": {"value": self.prior_.value, "low": self.prior_.low, "high": self.prior_.high},
+            "n_features": self._columns.width,
+            "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
+            "prior": prior_to_json(self.prior_),
         }
         write_model(Path(path), tensors, content)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused."""
+        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused.
+
+        A device that this machine does not have becomes "auto".
+        """
         tensors, content = read_model(Path(path))
         try:
-            classifier = cls(**content["parameters"])
+            classifier = cls(**_usable_here(content["parameters"]))
             classifier.check_arguments()
-            classifier.kind_, classifier.classes_ = content["kind"], np.array([0, 1])
-            classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
-            classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
-            classifier.threshold_ = check_prior(content["threshold"], "threshold")
-            names = None if content["columns"] is None else tuple(content["columns"])
-            classifier._columns = Columns(names, None)
+            classifier._restore(tensors, content)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
             what = str(error).strip() or type(error).__name__
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
 
+    def _restore(self, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+        """What :meth:`save` wrote. Entries read with `get` are missing from older files."""
+        self.kind_ = content["kind"]
+        self._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
+        self._calibrator = PUCalibrator.from_json(content["calibrator"])
+        self.threshold_ = check_prior(content["threshold"], "threshold")
+        names = None if content["columns"] is None else tuple(content["columns"])
+        self._columns = Columns(names, content.get("n_features", None if names is None else len(names)))
+        self._show_columns(content.get("feature_names"))
+        if (prior := prior_from_json(content.get("prior", {}))) is not None:
+            self.prior_ = prior
+        self.classes_ = np.array([0, 1])
+
     def _remember_columns(self, X: Any) -> None:
         self._columns = Columns.of(X)
+        is_named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
+        self._show_columns(list(X.columns) if is_named else None)
+
+    def _show_columns(self, names: list[str] | None) -> None:
+        """scikit-learn's attributes, which are there only where they mean something."""
         if self._columns.width is not None:
             self.n_features_in_ = self._columns.width
-        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _rows(self, X: Any) -> Any:
         """New rows as the route expects them; says if there is no fit yet."""
@@ -345,5 +364,19 @@ def _labels(y: Any) -> Labels:
         raise
 
 
+def _plain(value: Any) -> Any:
+    """A NumPy number, which JSON does not know, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
+
+
+def _usable_here(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a saved model, whose device may be one of another machine."""
+    try:
+        check_device(parameters.get("device", "auto"))
+    except InputError:
+        return {**parameters, "device": "auto"}
+    return parameters

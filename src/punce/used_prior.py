@@ -1,6 +1,8 @@
-"""Which prior a fit rests on: the one that was given, or one of two estimates, kept from 0 and 1."""
+"""Which prior a fit rests on: the one that was given, or one of two estimates, kept from 0 and 1; and its JSON."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
@@ -52,3 +54,21 @@ def usable_interval(prior: PriorEstimate) -> tuple[float, float] | None:
     used = usable_prior(prior)
     low, high = min(prior.low, used), max(prior.high, used)
     return (low, high) if low < high else None
+
+
+def prior_to_json(prior: PriorEstimate) -> dict[str, Any]:
+    """What a model file keeps of it: everything but the diagnostics, which can be a number per row."""
+    return {key: value for key, value in prior.as_dict().items() if key != "diagnostics"}
+
+
+def prior_from_json(content: dict[str, Any]) -> PriorEstimate | None:
+    """Inverse of :func:`prior_to_json`; None for older files, which kept the value and its interval only."""
+    if "population_prior" not in content:
+        return None
+    numbers = ("value", "low", "high", "population_prior", "label_frequency")
+    return PriorEstimate(
+        **{key: float(content[key]) for key in numbers},
+        method=str(content["method"]),
+        diagnostics={},
+        warnings=tuple(map(str, content["warnings"])),
+    )
