@@ -133,6 +133,26 @@ def test_the_score_at_a_probability_is_where_it_is_first_reached(wanted: float) 
         assert ((u >= cut) == (calibrator.probability(u) >= wanted)).all()
 
 
+@pytest.mark.parametrize("wanted", [1e-6, 0.05, 0.5, 0.9, 1 - 1e-6])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_margin_says_whether_a_probability_is_reached_and_keeps_the_order(method: Method, wanted: float) -> None:
+    """However far out the row: the first and the last of these probabilities are below and above all there are."""
+    p, u, _ = two_gaussians(800, 2000, 0.4)
+    calibrator = PUCalibrator.fit(p, u, 0.4, method)
+    scores = np.sort(np.concatenate([u, np.linspace(-50, 50, 401), [-1e9, 1e9]]))
+    margin = calibrator.margin(scores, wanted)
+    assert ((margin >= 0) == (calibrator.probability(scores) >= wanted)).all()
+    assert (np.diff(margin) >= 0).all()
+    assert (np.diff(margin[1:-1][np.append(True, np.diff(scores[1:-1]) > 1e-9)]) > 0).all()
+
+
+def test_no_score_reaches_a_probability_beyond_all_and_every_score_one_below() -> None:
+    p, u, _ = two_gaussians(60, 200, 0.4)
+    calibrator = PUCalibrator.fit(p, u, 0.4)
+    assert calibrator.score_at(1 - 1e-9) == np.inf
+    assert calibrator.score_at(1e-9) == -np.inf
+
+
 def test_it_survives_json() -> None:
     p, u, _ = two_gaussians(60, 90, 0.4)
     calibrator = PUCalibrator.fit(p, u, 0.4)

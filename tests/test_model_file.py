@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import pickle
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from punce import model_file
+from punce.errors import InputError
 from punce.model_file import ModelFileError, read_model, write_model
 
 TENSORS = {"w": torch.arange(6.0).view(2, 3), "n": torch.tensor([3])}
@@ -75,6 +77,75 @@ def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(model_file, "_write_synced", full)
     with pytest.raises(ModelFileError, match=r"cannot write the model \(0.0 MB\).*No space left"):
+        write_model(saved, TENSORS, {"kind": "new"})
+    assert read_model(saved)[1]["kind"] == "table"
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["model"]
+
+
+@pytest.mark.parametrize("extra", ["chapter.txt", "config.json"])
+def test_a_folder_that_holds_anything_else_is_kept(saved: Path, extra: str) -> None:
+    thesis = saved.parent / "thesis"
+    thesis.mkdir()
+    for folder in (thesis, saved):
+        (folder / extra).write_text("years of work")
+        with pytest.raises(InputError, match=f"{folder.name} holds .*{extra}.*name another folder"):
+            write_model(folder, TENSORS, {"kind": "new"})
+        assert (folder / extra).read_text() == "years of work"
+    assert read_model(saved)[1]["kind"] == "table"
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["model", "thesis"]
+
+
+def test_files_of_the_same_names_that_are_not_a_punce_model_are_kept(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "model.safetensors").write_bytes(b"someone else's")
+    (other / "manifest.json").write_text('{"version": 3}')
+    with pytest.raises(InputError, match=r"other holds .*model\.safetensors"):
+        write_model(other, TENSORS, {})
+    assert (other / "model.safetensors").read_bytes() == b"someone else's"
+
+
+def test_a_file_is_kept_and_an_empty_folder_taken(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="file is a file; name a folder"):
+        write_model(tmp_path / "file", TENSORS, {})
+    assert (tmp_path / "file").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    write_model(tmp_path / "empty", TENSORS, {"kind": "table"})
+    assert read_model(tmp_path / "empty")[1]["kind"] == "table"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "file"]
+
+
+def test_a_link_to_a_model_stays_a_link(saved: Path) -> None:
+    link = saved.parent / "latest"
+    link.symlink_to(saved, target_is_directory=True)
+    write_model(link, TENSORS, {"kind": "new"})
+    assert link.is_symlink()
+    assert read_model(saved)[1]["kind"] == "new"
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["latest", "model"]
+
+
+def test_what_a_killed_process_of_the_same_number_left_is_no_obstacle(saved: Path) -> None:
+    for ending in ("tmp", "old"):
+        left = saved.with_name(f".model.{os.getpid()}.{ending}")
+        left.mkdir()
+        (left / "model.json").write_text("{")
+    write_model(saved, TENSORS, {"kind": "new"})
+    assert read_model(saved)[1]["kind"] == "new"
+
+
+def test_the_old_model_comes_back_if_the_new_one_cannot_take_its_place(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if self.name.endswith(".tmp"):
+            raise OSError(errno.EACCES, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(ModelFileError, match="Permission denied"):
         write_model(saved, TENSORS, {"kind": "new"})
     assert read_model(saved)[1]["kind"] == "table"
     assert sorted(p.name for p in saved.parent.iterdir()) == ["model"]

@@ -77,14 +77,30 @@ class PUCalibrator:
         return np.asarray(expit(log_odds), dtype=np.float64)
 
     def score_at(self, probability: float) -> float:
-        """The lowest score with at least this probability, by bisection; just beyond the knots if there is none."""
+        """The lowest score with at least this probability, by bisection; ∞ if no score has, −∞ if every one does."""
         low, high = self.scores[0] - 1.0, self.scores[-1] + 1.0
         if float(self.probability(low)) >= probability:
-            return low
+            return -np.inf
+        if float(self.probability(high)) < probability:
+            return np.inf
         while float(np.nextafter(low, high)) < high:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if float(self.probability(middle)) >= probability else (middle, high)
         return high
+
+    def margin(self, scores: npt.ArrayLike, probability: float) -> Floats:
+        """Scores in their order, ≥ 0 where they have at least this probability and < 0 where not. Shape as `scores`.
+
+        The score less :meth:`score_at`. Where that is infinite it is the distance from one beyond the knots, bent so
+        that scores further out, which keep the last knot's probability, do not cross zero.
+        """
+        values = np.asarray(scores, dtype=np.float64)
+        cut = self.score_at(probability)
+        if np.isfinite(cut):
+            return np.asarray(values - cut, dtype=np.float64)
+        if cut > 0:
+            return _bent_below_zero(values - (self.scores[-1] + 1.0))
+        return -_bent_below_zero((self.scores[0] - 1.0) - values)
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers and strings."""
@@ -95,6 +111,11 @@ class PUCalibrator:
         """Inverse of :meth:`to_json`."""
         knots = {key: tuple(float(v) for v in content[key]) for key in ("scores", "logits")}
         return cls(**knots, prior=float(content["prior"]), method=str(content["method"]))
+
+
+def _bent_below_zero(x: Floats) -> Floats:
+    """x up to −1, then −1/(x + 2): rising, smooth, and below zero however large x is."""
+    return np.where(x < -1.0, x, -1.0 / (np.maximum(x, -1.0) + 2.0))
 
 
 def _checked(scores: npt.ArrayLike, which: str) -> Floats:

@@ -14,11 +14,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from punce.calibration import PUCalibrator
 from punce.errors import InputError
@@ -28,16 +28,18 @@ from punce.metrics import PUMetrics, check_collapse, pu_metrics
 from punce.model_file import ModelFileError, read_model, write_model
 from punce.priors import PriorEstimate, estimate_prior
 from punce.routes import ROUTES, FitSettings, Fitted, check_encoder, kind_of
+from punce.routes.columns import Columns
 from punce.routes.heads import check_head
 from punce.routes.kinds import KINDS, check_rows, plain_rows
 from punce.routes.network import check_device
-from punce.scenario import Scenario, check_prior, check_scenario, label_frequency, population_prior
+from punce.scenario import Scenario, check_prior, check_scenario
 from punce.thresholds import Rule, check_rule, choose_threshold
+from punce.used_prior import given_prior, prior_from_json, prior_to_json, tighter, usable_interval, usable_prior
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15
+_LEARNED = ("_route", "_calibrator", "_columns")  # by a fit, beside the public names, which end in "_"
 _CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
-_NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
 
 
 class ClassifierWarning(UserWarning):
@@ -105,8 +107,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, folder: str | Path | None = None) -> Self:
         """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
 
-        With a `folder` training is checkpointed there and goes on after a kill.
+        With a `folder` training is checkpointed there and goes on after a kill. A fit that fails leaves no fit, not an
+        earlier one and not a part of this one: scores of one with probabilities of the other would look right.
         """
+        self._forget()
+        try:
+            self._learn(X, y, Path(folder) if folder else None)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _forget(self) -> None:
+        """Back to before any fit. What scikit-learn itself keeps on an estimator (metadata requests) stays."""
+        for name in list(vars(self)):
+            if name in _LEARNED or (name.endswith("_") and not name.startswith("_")):
+                delattr(self, name)
+
+    def _learn(self, X: Any, y: Any, folder: Path | None) -> None:
         self.check_arguments()
         X = plain_rows(X)
         check_rows(X)
@@ -117,19 +135,17 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed_ = _seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         self._remember_columns(X)
-        self.classes_ = np.array([0, 1])
         check_encoder(self.encoder, self.kind_)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
-        settings = self._settings(Path(folder) if folder else None)
+        settings = self._settings(folder)
         self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
-        told = float(np.clip(self.first_prior_.value, _NEAR, 1 - _NEAR))
-        fitted = self._route.fit(X, labels, replace(settings, prior=told))
+        fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self._calibrate(fitted, labels)
         scores = self._route.score(X)
         self.scores_ = self._calibrator.probability(scores)
-        self.decision_scores_ = scores - self._calibrator.score_at(self.threshold_)
-        return self
+        self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
+        self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
         """Refuse arguments that cannot work, before anything is read or written."""
@@ -155,7 +171,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
         if self.prior != "auto":
-            return _given_prior(float(self.prior), labels, self.scenario)
+            return given_prior(float(self.prior), labels, self.scenario)
         return estimate_prior(X, labels, random_state=self.seed_, scenario=self.scenario)
 
     def _settings(self, folder: Path | None) -> FitSettings:
@@ -167,7 +183,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             prior=float("nan"),
             scenario=self.scenario,
             random_state=self.seed_,
-            epochs=self.epochs,
+            epochs=_plain(self.epochs),  # it is written to checkpoints as JSON
             device=self.device,
             progress=self.progress,
             folder=folder,
@@ -178,8 +194,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores, held_out = fitted.scores, labels[fitted.rows]
         p, u = scores[held_out == POSITIVE], scores[held_out == UNLABELLED]
         self.second_prior_ = self._second_prior(scores, held_out)
-        self.prior_ = _tighter(self.first_prior_, self.second_prior_ if fitted.sees_more else None)
-        prior = float(np.clip(self.prior_.value, _NEAR, 1.0 - _NEAR))
+        self.prior_ = tighter(self.first_prior_, self.second_prior_ if fitted.sees_more else None)
+        prior = usable_prior(self.prior_)
         self._calibrator = PUCalibrator.fit(p, u, prior)
         probability_p, probability_u = self._calibrator.probability(p), self._calibrator.probability(u)
         self.held_out_ = {"positive": probability_p, "unlabelled": probability_u}
@@ -192,7 +208,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=np.nextafter(cut, -np.inf),  # predict says positive *at* the threshold
             scenario=self.scenario,
             labelled_share=float((labels == POSITIVE).mean()),
-            prior_interval=(self.prior_.low, self.prior_.high) if self.prior_.low < self.prior_.high else None,
+            prior_interval=usable_interval(self.prior_),
             confidence=_CONFIDENCE,
             random_state=self.seed_,
         )
@@ -200,7 +216,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         collapse = check_collapse(p, u, np.nextafter(cut, -np.inf))
         if collapse.collapsed:
             warnings.warn(
-                f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=3
+                f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=4
             )
 
     def _second_prior(self, scores: Floats, labels: Labels) -> PriorEstimate | None:
@@ -216,16 +232,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the share of positives among the unlabelled rows is {first.value:.2f} by a first model and "
                 f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
                 ClassifierWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return second
 
     # Using -------------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores, higher for positives, 0 where :meth:`predict` changes its mind. Shape: (n,)."""
-        scores = self._scores(X)
-        return scores - self._calibrator.score_at(self.threshold_)
+        """Scores, higher for positives; ≥ 0 where :meth:`predict` says 1, < 0 where it says 0. Shape: (n,)."""
+        scores = self._scores(X)  # first: it says if there is no fit yet
+        return self._calibrator.margin(scores, self.threshold_)
 
     def predict_proba(self, X: Any, deploy_prior: float | None = None) -> Floats:
         """P(y | x), columns negative and positive; `deploy_prior` for a population with that share of positives."""
@@ -238,74 +254,76 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return (self.predict_proba(X)[:, 1] >= self.threshold_).astype(np.int64)
 
     def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self, "classes_")
-        X = plain_rows(X)
-        self._check_columns(X)
-        return self._route.score(X)
+        rows = self._rows(X)  # first: without a fit there is no route
+        return self._route.score(rows)
 
     def embed(self, X: Any) -> Floats:
         """What the scores were made from. Shape: (n, D)."""
-        check_is_fitted(self, "classes_")
-        return self._route.embed(plain_rows(X))
+        rows = self._rows(X)  # first: without a fit there is no route
+        return self._route.embed(rows)
 
     def save(self, path: str | Path) -> None:
         """Write the classifier as a folder of safetensors and JSON."""
         check_is_fitted(self, "classes_")
         tensors, route = self._route.state()
         content = {
-            "parameters": {k: v for k, v in self.get_params(deep=False).items() if _is_plain(v)},
+            "parameters": {k: _plain(v) for k, v in self.get_params(deep=False).items() if _is_plain(_plain(v))},
             "kind": self.kind_,
             "route": route,
             "calibrator": self._calibrator.to_json(),
             "threshold": self.threshold_,
-            "columns": None if self._columns is None else list(self._columns),
-            "prior": {"value": self.prior_.value, "low": self.prior_.low, "high": self.prior_.high},
+            "columns": None if self._columns.names is None else list(self._columns.names),
+            "n_features": self._columns.width,
+            "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
+            "prior": prior_to_json(self.prior_),
         }
         write_model(Path(path), tensors, content)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused."""
+        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused.
+
+        A device that this machine does not have becomes "auto".
+        """
         tensors, content = read_model(Path(path))
         try:
-            classifier = cls(**content["parameters"])
+            classifier = cls(**_usable_here(content["parameters"]))
             classifier.check_arguments()
-            classifier.kind_, classifier.classes_ = content["kind"], np.array([0, 1])
-            classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
-            classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
-            classifier.threshold_ = check_prior(content["threshold"], "threshold")
-            classifier._columns = None if content["columns"] is None else tuple(content["columns"])
+            classifier._restore(tensors, content)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
             what = str(error).strip() or type(error).__name__
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
 
-    def _remember_columns(self, X: Any) -> None:
-        self._columns: tuple[str, ...] | None = None
-        if isinstance(X, pd.DataFrame):
-            self._columns = tuple(map(str, X.columns))
-            if all(isinstance(name, str) for name in X.columns):
-                self.feature_names_in_ = np.asarray(X.columns, dtype=object)
-        shape = np.shape(X)
-        if len(shape) == 2:
-            self.n_features_in_ = int(shape[1])
+    def _restore(self, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+        """What :meth:`save` wrote. Entries read with `get` are missing from older files."""
+        self.kind_ = content["kind"]
+        self._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
+        self._calibrator = PUCalibrator.from_json(content["calibrator"])
+        self.threshold_ = check_prior(content["threshold"], "threshold")
+        names = None if content["columns"] is None else tuple(content["columns"])
+        self._columns = Columns(names, content.get("n_features", None if names is None else len(names)))
+        self._show_columns(content.get("feature_names"))
+        if (prior := prior_from_json(content.get("prior", {}))) is not None:
+            self.prior_ = prior
+        self.classes_ = np.array([0, 1])
 
-    def _check_columns(self, X: Any) -> None:
-        if issparse(X):
-            raise InputError("sparse input is not supported; give X.toarray()")
-        if self._columns is None:
-            shape, expected = np.shape(X), getattr(self, "n_features_in_", None)
-            if expected is not None and len(shape) == 2 and shape[1] != expected:
-                raise InputError(
-                    f"X has {shape[1]} features, but {type(self).__name__} is expecting {expected} features as input"
-                )
-            return
-        if not isinstance(X, pd.DataFrame):
-            raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
-        if missing := [name for name in self._columns if name not in set(map(str, X.columns))]:
-            raise InputError(
-                f"columns the classifier learned from are missing: {missing[:5]}; it has {list(X.columns)[:8]}"
-            )
+    def _remember_columns(self, X: Any) -> None:
+        self._columns = Columns.of(X)
+        is_named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
+        self._show_columns(list(X.columns) if is_named else None)
+
+    def _show_columns(self, names: list[str] | None) -> None:
+        """scikit-learn's attributes, which are there only where they mean something."""
+        if self._columns.width is not None:
+            self.n_features_in_ = self._columns.width
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _rows(self, X: Any) -> Any:
+        """New rows as the route expects them; says if there is no fit yet."""
+        check_is_fitted(self, "classes_")
+        return self._columns.take(plain_rows(X), type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -326,19 +344,6 @@ def _seed(random_state: int | None) -> int:
     return int(random_state)
 
 
-def _tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
-    """The second estimate if its interval ends lower and is no wider, else the first.
-
-    Scores that leave positives and negatives mixed give too large a share, never too small a one: what they bound is
-    the largest share that p_U − π·p_P ≥ 0 allows, and better scores bound it tighter. So the smaller upper confidence
-    bound is taken, as BBE does among thresholds. Few held-out rows have a wide interval and leave the first. Where
-    both models see the same, the lower of two numbers would only be the luckier one, and `second` is None.
-    """
-    if second is None or second.high >= first.high or second.high - second.low > first.high - first.low:
-        return first
-    return second
-
-
 def _labels(y: Any) -> Labels:
     """Labels of the vocabulary, with scikit-learn's words where its users expect them."""
     if y is None:
@@ -346,7 +351,7 @@ def _labels(y: Any) -> Labels:
     y = plain_rows(y)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         what = "A column-vector y was passed when a 1d array was expected; it was read as one"
-        warnings.warn(what, DataConversionWarning, stacklevel=3)
+        warnings.warn(what, DataConversionWarning, stacklevel=4)
     try:
         return as_labels(y)
     except InputError as error:
@@ -359,19 +364,19 @@ def _labels(y: Any) -> Labels:
         raise
 
 
-def _given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:
-    n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
-    return PriorEstimate(
-        value=value,
-        low=value,
-        high=value,
-        method="given",
-        diagnostics={},
-        population_prior=population_prior(value, n_p, n_u, scenario),
-        label_frequency=label_frequency(value, n_p, n_u),
-        warnings=(),
-    )
+def _plain(value: Any) -> Any:
+    """A NumPy number, which JSON does not know, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
+
+
+def _usable_here(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a saved model, whose device may be one of another machine."""
+    try:
+        check_device(parameters.get("device", "auto"))
+    except InputError:
+        return {**parameters, "device": "auto"}
+    return parameters

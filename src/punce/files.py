@@ -28,9 +28,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8, replacing the file as a whole."""
+    """Write text as UTF-8 with its line ends as they are, replacing the file as a whole."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:

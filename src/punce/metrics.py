@@ -102,7 +102,7 @@ def pu_metrics(
         raise InputError(f"need 0 < confidence < 1 and n_draws >= 1, got {confidence} and {n_draws}")
     beta = _labelled_share(labelled_share, len(p), len(u), scenario)
     rng = np.random.default_rng(random_state)
-    priors = _prior_draws(prior, prior_interval, confidence, n_draws, rng)
+    priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
     shares = _Shares(_share_draws(p > threshold, n_draws, rng), _share_draws(u > threshold, n_draws, rng), priors)
     auc_pu = np.concatenate([[auc_between(p, u)], _bootstrap_auc(p, u, n_draws, rng)])
     return PUMetrics(
@@ -124,6 +124,22 @@ def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> 
     p, other = _scores(positive_scores, "positive_scores"), np.sort(_scores(other_scores, "other_scores"))
     below = np.searchsorted(other, p, side="left") + np.searchsorted(other, p, side="right")
     return float(below.mean() / (2 * len(other)))
+
+
+def prior_draws(
+    prior: float, interval: tuple[float, float] | None, confidence: float, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """The prior, then draws from a normal distribution with a half for each side of its interval. Shape: (1 + B,)."""
+    if interval is None:
+        return np.full(1 + n_draws, prior)
+    low, high = interval
+    if not 0.0 <= low <= prior <= high <= 1.0:
+        raise InputError(f"prior_interval must hold the prior {prior:g} and lie in [0, 1], got ({low:g}, {high:g})")
+    from scipy.stats import norm
+
+    z = rng.standard_normal(n_draws) / norm.ppf((1 + confidence) / 2)
+    draws = prior + np.where(z < 0, z * (prior - low), z * (high - prior))
+    return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
 
 
 @dataclass(frozen=True)
@@ -305,21 +321,6 @@ def _estimate(values: Floats, confidence: float) -> Estimate:
 
 def _share_draws(above: npt.NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Floats:
     return np.concatenate([[above.mean()], rng.beta(above.sum() + 0.5, (~above).sum() + 0.5, n_draws)])
-
-
-def _prior_draws(
-    prior: float, interval: tuple[float, float] | None, confidence: float, n_draws: int, rng: np.random.Generator
-) -> Floats:
-    if interval is None:
-        return np.full(1 + n_draws, prior)
-    low, high = interval
-    if not 0.0 <= low <= prior <= high <= 1.0:
-        raise InputError(f"prior_interval must hold the prior {prior:g} and lie in [0, 1], got ({low:g}, {high:g})")
-    from scipy.stats import norm
-
-    z = rng.standard_normal(n_draws) / norm.ppf((1 + confidence) / 2)
-    draws = prior + np.where(z < 0, z * (prior - low), z * (high - prior))
-    return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
 
 
 def _bootstrap_auc(p: Floats, u: Floats, n_draws: int, rng: np.random.Generator) -> Floats:

@@ -1,7 +1,8 @@
 """A saved classifier: ``model.safetensors``, ``model.json`` and ``manifest.json`` with their sha256. Never pickle.
 
-The folder is written beside its place and renamed, so a reader sees all of it or none. A file that does not match the
-manifest, whether damaged or tampered with, is refused before anything in it is used.
+The folder is written beside its place and renamed, so a reader sees all of it or none; only an earlier model or an
+empty folder is replaced, never other files. A file that does not match the manifest, whether damaged or tampered with,
+is refused before anything in it is used.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
-from punce.errors import PunceError, WriteError
+from punce.errors import InputError, PunceError, WriteError
 
 FORMAT = 1
 _TENSORS, _CONTENT, _MANIFEST = "model.safetensors", "model.json", "manifest.json"
@@ -33,7 +35,8 @@ class ModelWriteError(ModelFileError, WriteError):
 
 
 def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-    """Write the model folder whole; an existing one is replaced at the last moment."""
+    """Write the model folder whole; an existing one is replaced at the last moment, if it holds nothing but a model."""
+    folder = folder.resolve()  # a link keeps pointing to the model, "." has a name
     files = {
         # Copies: safetensors refuses tensors that share memory.
         _TENSORS: dump_tensors({name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}),
@@ -41,8 +44,9 @@ def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any
     }
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     files[_MANIFEST] = json.dumps({"sha256": digests}, indent=1).encode()
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    temporary = _beside(folder, "tmp")
     try:
+        _refuse_to_replace(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         for name, data in files.items():
@@ -58,8 +62,8 @@ def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and content of a model folder, verified against its manifest."""
-    digests = _json(folder / _MANIFEST).get("sha256")
-    if not isinstance(digests, dict) or set(digests) != {_TENSORS, _CONTENT}:
+    digests = _digests(folder)
+    if digests is None:
         raise ModelFileError(f"{folder / _MANIFEST} does not list {_TENSORS} and {_CONTENT}: not a punce model")
     data = {name: _verified(folder / name, digest) for name, digest in digests.items()}
     try:
@@ -74,11 +78,51 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, content
 
 
+def _refuse_to_replace(folder: Path) -> None:
+    """Replacing deletes: refuse a file, and a folder with anything in it that is not a model of ours."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"the model cannot be saved: {folder} is a file; name a folder")
+    names = {entry.name for entry in folder.iterdir()}
+    others = sorted(names - {_TENSORS, _CONTENT, _MANIFEST})
+    if names and (others or not _lists_a_model(folder)):
+        found = ", ".join((others or sorted(names))[:3])
+        raise InputError(
+            f"the model cannot be saved: {folder} holds what is not a punce model ({found}) and would be deleted; "
+            "name another folder, or empty this one"
+        )
+
+
+def _lists_a_model(folder: Path) -> bool:
+    try:
+        return _digests(folder) is not None
+    except ModelFileError:
+        return False
+
+
+def _digests(folder: Path) -> dict[str, Any] | None:
+    """sha256 of each file by the manifest; None where it is not the manifest of a model."""
+    digests = _json(folder / _MANIFEST).get("sha256")
+    return digests if isinstance(digests, dict) and set(digests) == {_TENSORS, _CONTENT} else None
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    """A name of our own: a killed process may have left one behind, and in containers all have the same number."""
+    return folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
+
+
 def _replace(temporary: Path, folder: Path) -> None:
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    if folder.exists():
-        folder.rename(old)
-    temporary.rename(folder)
+    if not folder.exists():
+        temporary.rename(folder)
+        return
+    old = _beside(folder, "old")
+    folder.rename(old)
+    try:
+        temporary.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 

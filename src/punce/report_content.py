@@ -33,6 +33,7 @@ from punce.report import (
     top_rows,
 )
 from punce.thresholds import Rule
+from punce.used_prior import usable_interval, usable_prior
 
 
 def report_content(
@@ -46,7 +47,7 @@ def report_content(
     """Everything the page shows."""
     assert data.labels is not None
     p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
-    prior, n_u = float(np.clip(classifier.prior_.value, 1e-3, 1 - 1e-3)), int((data.labels == UNLABELLED).sum())
+    prior, n_u = usable_prior(classifier.prior_), int((data.labels == UNLABELLED).sum())
     on_u = classifier.scores_[data.labels == UNLABELLED]
     return ReportContent(
         title=f"Positives in {PurePath(data.source).name}",
@@ -57,7 +58,7 @@ def report_content(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
         histogram=score_histogram(p, u),
-        review=review_curve(p, u, prior, n_rows=n_u, prior_interval=_prior_interval(classifier)),
+        review=review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(classifier.prior_)),
         map=_map(classifier, data, X),
         top=_top(classifier, data, X),
         sensitivity=prior_sensitivity(p, u, prior, classifier.threshold_, unlabelled=on_u),
@@ -104,11 +105,6 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
     return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings)
 
 
-def _prior_interval(classifier: PUClassifier) -> tuple[float, float] | None:
-    prior = classifier.prior_
-    return None if prior.method == "given" else (prior.low, prior.high)
-
-
 def _quality(classifier: PUClassifier) -> Quality:
     metrics = classifier.metrics_
     mix = metrics.unlabelled
@@ -149,7 +145,8 @@ def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
     assert data.labels is not None
     rows = map_rows(data.labels)
     some = X.iloc[rows] if isinstance(X, pd.DataFrame) else [X[int(i)] for i in rows]
-    features = classifier.embed(np.asarray(some) if data.kind in ("image", "embedding") else some)
+    is_array = data.kind in ("image", "embedding") and isinstance(some, list)
+    features = classifier.embed(np.asarray(some) if is_array else some)
     xy, method = lay_out(features)
     names = [str(data.ids[int(i)]) for i in rows]
     return row_map(

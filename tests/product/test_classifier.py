@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -16,11 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from punce import PUClassifier
-from punce.classifier import _tighter
 from punce.data import load, simulate_pu
+from punce.encoders import MLP
 from punce.errors import InputError
 from punce.priors import PriorEstimate
 from punce.splits import PUStratifiedKFold
+from punce.used_prior import tighter
+from tests.product import clouds
 
 FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}
 
@@ -82,6 +85,20 @@ def test_columns_are_checked_at_predict(on_table: tuple[PUClassifier, pd.DataFra
         classifier.predict(frame.to_numpy())
     shuffled = frame[["colour", "d", "c", "b", "a"]]
     assert (classifier.predict(shuffled) == classifier.predict(frame)).all()
+
+
+def test_embeddings_in_a_table_go_by_their_names() -> None:
+    X, labels = clouds.clouds()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = PUClassifier(**clouds.FAST).fit(frame, labels)
+    scores, features = model.decision_function(frame), model.embed(frame)
+    for other in (frame[list("dbca")], frame.assign(e=1.0)[list("eabcd")]):
+        assert (model.decision_function(other) == scores).all()
+        assert (model.embed(other) == features).all()
+    with pytest.raises(InputError, match=r"occur twice: \['a'\]"):
+        model.predict(pd.concat([frame[["a"]], frame], axis=1))
+    with pytest.raises(InputError, match=r"missing: \['b'\]"):
+        model.embed(frame.drop(columns="b"))
 
 
 @pytest.mark.parametrize("loss", ["punce", None])
@@ -158,7 +175,7 @@ def test_which_prior_is_used(first: tuple[float, float], second: tuple[float, fl
         return PriorEstimate((low + high) / 2, low, high, "bbe", {}, 0.5, 0.1, ())
 
     estimates = {"first": estimate(*first), "second": None if second is None else estimate(*second)}
-    assert _tighter(estimate(*first), estimates["second"]) == estimates[chosen]
+    assert tighter(estimate(*first), estimates["second"]) == estimates[chosen]
 
 
 def test_a_given_prior_is_kept() -> None:
@@ -240,3 +257,28 @@ def test_the_saved_model_is_json_and_safetensors(
     assert json.loads((tmp_path / "model" / "model.json").read_text())["kind"] == "table"
     again = PUClassifier.load(tmp_path / "model")
     assert again.predict_proba(frame) == pytest.approx(classifier.predict_proba(frame), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")  # two of them call all rows the same
+@pytest.mark.parametrize("threshold", [0.001, 0.5, 0.9999])
+def test_the_sign_of_the_decision_is_what_is_predicted(threshold: float) -> None:
+    """Also for rows further out than any held-out one, where a threshold is never or always reached."""
+    X, labels = clouds.clouds()
+    model = PUClassifier(threshold=threshold, **clouds.FAST).fit(X, labels)
+    far = np.concatenate([X, 1e3 * X])
+    decision = model.decision_function(far)
+    assert ((decision >= 0) == (model.predict(far) == 1)).all()
+    assert len(np.unique(decision)) > 0.9 * len(far)
+    assert (model.decision_scores_ == model.decision_function(X)).all()
+
+
+def test_the_callers_encoder_is_not_trained() -> None:
+    X, labels = clouds.clouds()
+    encoder = MLP(4, width=0.05)
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    model = PUClassifier(encoder=encoder, **clouds.FAST).fit(X, labels)
+    assert model.encoder is encoder
+    assert all(torch.equal(before[name], value) for name, value in encoder.state_dict().items())
+    assert (
+        model.predict_proba(X) == PUClassifier(encoder=encoder, **clouds.FAST).fit(X, labels).predict_proba(X)
+    ).all()

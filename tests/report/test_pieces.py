@@ -100,6 +100,12 @@ def test_sensitivity_by_hand() -> None:
     assert rows[1].f1 == pytest.approx(2 * 0.2 / 0.65)
 
 
+def test_a_row_at_the_threshold_is_called_positive() -> None:
+    """As predict, metrics and the ranked list do."""
+    row = prior_sensitivity([0.5], [0.5, 0.1], 0.4, 0.5, unlabelled=[0.5, 0.5, 0.2])[1]
+    assert (row.called, row.recall) == (2, 1.0)
+
+
 def test_sensitivity_leaves_out_impossible_priors_and_undefined_precision() -> None:
     rows = prior_sensitivity([0.3], [0.2], 0.05, 0.9)
     assert [round(row.prior, 9) for row in rows] == [0.05, 0.15]

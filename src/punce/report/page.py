@@ -9,8 +9,6 @@ through could still not run.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from punce.files import write_text
 from punce.report import charts, parts, words
 from punce.report.assets import asset, content_policy
 from punce.report.content import ReportContent
@@ -52,8 +51,8 @@ def render_report(content: ReportContent) -> str:
 def write_report(content: ReportContent, path: str | Path, *, json_path: str | Path | None = None) -> Path:
     """Write the page, and ``report.json`` too if asked; each file appears whole or not at all."""
     if json_path is not None:
-        _write_whole(Path(json_path), json.dumps(content.to_json(), allow_nan=False))
-    _write_whole(Path(path), render_report(content))
+        write_text(Path(json_path), json.dumps(content.to_json(), allow_nan=False))
+    write_text(Path(path), render_report(content))
     return Path(path)
 
 
@@ -86,17 +85,3 @@ def _environment() -> jinja2.Environment:
         zip=zip,
     )
     return environment
-
-
-def _write_whole(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -7,12 +7,11 @@ training.
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
+from punce.metrics import prior_draws
 from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
 from punce.scenario import check_prior
 
@@ -59,7 +58,8 @@ def review_curve(
     rows = _review_grid(n, points)
     share = rows / n
     rng = np.random.default_rng(random_state)
-    priors = _prior_draws(prior, prior_interval, confidence, draws, rng)
+    # A known prior is drawn too (as itself), so that knowing it leaves the draws of t and q what they are.
+    priors = prior_draws(prior, prior_interval or (prior, prior), confidence, draws, rng)[:, None]
     drawn_t, drawn_q = _jeffreys_draws(share, p, u, draws, rng)
     recall = np.vstack([_recall_at(share, p, u), drawn_t])
     called = np.vstack([share, drawn_q])
@@ -91,7 +91,7 @@ def prior_sensitivity(
 
 
 def _at_prior(p: Floats, u: Floats, everyone: Floats, prior: float, scale: float, threshold: float) -> SensitivityRow:
-    above_p, above_u, above = (np.minimum(1.0, values * scale) > threshold for values in (p, u, everyone))
+    above_p, above_u, above = (np.minimum(1.0, values * scale) >= threshold for values in (p, u, everyone))
     recall, called = float(above_p.mean()), float(above_u.mean())
     hits = float(np.clip(prior * recall, max(0.0, called + prior - 1.0), called))
     return SensitivityRow(
@@ -125,18 +125,6 @@ def _jeffreys_draws(share: Floats, p: Floats, u: Floats, draws: int, rng: np.ran
     t = rng.beta(above_p + 0.5, len(p) - above_p + 0.5, size)
     q = rng.beta(above_u + 0.5, len(u) - above_u + 0.5, size)
     return t, q
-
-
-def _prior_draws(
-    prior: float, interval: tuple[float, float] | None, confidence: float, draws: int, rng: np.random.Generator
-) -> Floats:
-    """The prior, then draws from a normal distribution with a half for each side of the interval. Shape: (1 + B, 1)."""
-    low, high = (prior, prior) if interval is None else interval
-    if not 0.0 <= low <= prior <= high <= 1.0:
-        raise InputError(f"prior_interval must hold the prior {prior:g} and lie in [0, 1], got ({low:g}, {high:g})")
-    z = rng.standard_normal(draws) / NormalDist().inv_cdf((1 + confidence) / 2)
-    drawn = prior + np.where(z < 0, z * (prior - low), z * (high - prior))
-    return np.append(prior, np.clip(drawn, 1e-6, 1 - 1e-6))[:, None]
 
 
 def _roc(p: Floats, u: Floats) -> tuple[Floats, Floats]:

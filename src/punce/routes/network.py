@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict
 from typing import Any
 
@@ -66,7 +67,8 @@ class NetworkRoute:
         self._view = build_view(self._view_spec).fit(x)
         self._view_spec["options"] = asdict(self._view)  # type: ignore[call-overload]
         if isinstance(settings.encoder, Encoder):
-            self._encoder, self._encoder_spec = settings.encoder, {"name": "custom"}
+            # A copy: training the caller's own would change it under their hands, and the next fit with it.
+            self._encoder, self._encoder_spec = copy.deepcopy(settings.encoder), {"name": "custom"}
         else:
             self._encoder_spec = encoder_for(x, settings.encoder)
             self._encoder = build_encoder(self._encoder_spec)

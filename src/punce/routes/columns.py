@@ -1,0 +1,58 @@
+"""Which columns rows were learned from, and new rows with these columns in this order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from punce.errors import InputError
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`names` of a table's columns as text, None for rows without names; `width` of a matrix, None for other shapes."""
+
+    names: tuple[str, ...] | None
+    width: int | None
+
+    @classmethod
+    def of(cls, X: Any) -> Columns:
+        """The columns of rows to learn from."""
+        shape = np.shape(X)
+        names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else None
+        return cls(names, int(shape[1]) if len(shape) == 2 else None)
+
+    def take(self, X: Any, estimator: str) -> Any:
+        """Rows to score with the columns that were learned from, by name where they have names; refuses what lacks one.
+
+        `estimator` is whose columns they are, for the error.
+        """
+        if issparse(X):
+            raise InputError("sparse input is not supported; give X.toarray()")
+        if self.names is not None:
+            return self._by_name(X, self.names)
+        shape = np.shape(X)
+        if self.width is not None and len(shape) == 2 and shape[1] != self.width:
+            raise InputError(f"X has {shape[1]} features, but {estimator} is expecting {self.width} features as input")
+        return X
+
+    def _by_name(self, X: Any, names: tuple[str, ...]) -> Any:
+        """A route that reads positions would score columns in another order without noticing."""
+        if not isinstance(X, pd.DataFrame):
+            raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
+        found = list(map(str, X.columns))
+        if tuple(found) == names:
+            return X
+        count = Counter(found)
+        if missing := [name for name in names if not count[name]]:
+            raise InputError(
+                f"columns the classifier learned from are missing: {missing[:5]}; it has {list(X.columns)[:8]}"
+            )
+        if twice := [name for name in dict.fromkeys(names) if count[name] > 1]:
+            raise InputError(f"column names occur twice: {twice[:5]}; rename or remove one of each")
+        return X.iloc[:, [found.index(name) for name in names]]
