@@ -171,7 +171,7 @@ def test_embeddings_without_names_are_still_taken_in_order(matrix_run: Path, tmp
     expected = PUClassifier.load(matrix_run / "model").predict_proba(rows)[:, 1]
     np.testing.assert_allclose(probabilities(matrix_run, tmp_path / "new.npy", tmp_path / "out.csv"), expected)
     np.save(tmp_path / "wide.npy", np.c_[rows, rows])
-    with pytest.raises(InputError, match=r"shape \(6,\), but the model learned from rows of shape \(3,\)"):
+    with pytest.raises(InputError, match=r"has 6 features, but PUClassifier is expecting 3"):
         run_predict(matrix_run, tmp_path / "wide.npy", tmp_path / "out.csv")
 
 
