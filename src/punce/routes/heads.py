@@ -96,7 +96,7 @@ def _vpu(
 def _selfpu(
     encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
 ) -> LinearHead:
-    config = SelfPUConfig(**_joint_settings(x, settings))
+    config = SelfPUConfig.in_proportion(**_joint_settings(x, settings))
     return selfpu(encoder, view, x, labels, config, prior=settings.prior, folder=folder, progress=settings.progress)
 
 
