@@ -39,6 +39,7 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabular
 from punce.losses import LOSSES, ContrastiveLoss, PuNCE
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead, extract_features
+from punce.random_stream import seeded
 from punce.risks import PN
 from punce.run import Run, fingerprint
 from punce.scorer import Best, Observer, Scorer, observed, on_all_ranks, score_rows
@@ -347,8 +348,7 @@ def _accuracy(scores: Tensor, y_true: TrueLabels) -> float:
 
 def _seeded_encoder(name: str, pooling: Pooling, seed: int) -> Transformer:
     """The encoder of a cell; its new projector is drawn from the seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         if name == "tiny":
             with TemporaryDirectory() as folder:
                 return Transformer(write_tiny_roberta(Path(folder), WORDS), pooling)

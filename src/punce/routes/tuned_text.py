@@ -15,6 +15,7 @@ from punce.finetune import FinetuneConfig, finetune
 from punce.labels import Labels
 from punce.pretrain import PretrainConfig, pretrain
 from punce.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.random_stream import seeded
 from punce.risks import build_risk
 from punce.routes.heads import HEAD_PARTS, batch_size
 from punce.routes.network import build_loss, check_device, outer_split
@@ -47,7 +48,10 @@ class TunedTransformer:
                 "or transfer='probe', which keeps the transformer frozen"
             )
         device = check_device(settings.device)
-        torch.manual_seed(settings.random_state)
+        with seeded(settings.random_state, device):
+            return self._fit(texts, labels, settings, device)
+
+    def _fit(self, texts: list[str], labels: Labels, settings: FitSettings, device: torch.device) -> Fitted:
         self._encoder.to(device)
         train, held_out = outer_split(labels, settings.random_state)
         x, known = self._encoder.tokens([texts[i] for i in train]).to(device), labels[train.numpy()]
