@@ -9,8 +9,8 @@ estimate of the error; true labels are never looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from punce.labels import POSITIVE, Labels
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
+from punce.risks.duplicates import Duplicates, weights_of_training_rows
 from punce.risks.zero_one import zero_one_risk
 from punce.run import Run, fingerprint
 from punce.scenario import check_prior
@@ -141,9 +142,10 @@ def _train(
     synchronise_batch_norm(model).train()
     ranked = on_all_ranks(model)
     optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
-    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
+    label_of, trained = torch.from_numpy(labels.astype("int64")).to(X.device), train.to(X.device)
     best, is_chosen = Best(model), can_choose(labels, held_out)
-    duplicates = _Duplicates(risk, weights, len(X))
+    duplicates = Duplicates(risk, weights, len(X), X.device)
+    plan_of = lru_cache(maxsize=1)(partial(view.plan, len(train), config.seed, X=X[train] if config.augment else None))
     run = Run(
         stage,
         total,
@@ -161,9 +163,9 @@ def _train(
     )
     duplicates.ensure(lambda: duplicate_weights_of(view, X, labels, train, prior, config.seed))
     for step in run.steps():
-        rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
-        epoch = step // batches.per_epoch
-        x = _augmented(view, X, rows, config.seed, epoch) if config.augment else view.clean(X[rows])
+        own = own_part(batches.rows(step), collectives.rank(), collectives.world_size()).to(X.device)
+        rows = trained[own]
+        x = plan_of(step // batches.per_epoch).apply(X[rows], own)[0] if config.augment else view.clean(X[rows])
         with run.naming_rows(rows, x):
             value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
         run.require_finite(value, rows)
@@ -197,42 +199,7 @@ def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float
     return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
 
 
-def _augmented(view: View, X: Tensor, rows: Tensor, seed: int, epoch: int) -> Tensor:
-    plan = view.plan(n_rows=len(X), seed=seed, epoch=epoch, X=X)
-    return plan.apply(X[rows], rows)[0]
-
-
 # Weighted duplicates ---------------------------------------------------------------------------------------------
-
-
-class _Duplicates:
-    """The weights w(x) that ``PvU(correction="weighted")`` takes beside scores and labels; other risks take none.
-
-    Kept in the checkpoint: they take seconds to make, and a resumed run must not depend on making them again.
-    """
-
-    def __init__(self, risk: Risk, given: Tensor | None, n: int) -> None:
-        self._wanted = isinstance(risk, PvU) and risk.correction == "weighted"
-        self._values = given
-        if given is not None and not self._wanted:
-            raise InputError(f"weights belong to PvU(correction='weighted'), not to {risk!r}")
-        if given is not None and given.shape != (n,):
-            raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(given.shape)}")
-
-    def ensure(self, make: Callable[[], Tensor]) -> None:
-        """Make the weights if this risk wants them and neither the caller nor a checkpoint brought them."""
-        if self._wanted and self._values is None:
-            self._values = make()
-
-    def of(self, rows: Tensor) -> dict[str, Tensor]:
-        """The risk's extra arguments for a batch."""
-        return {} if self._values is None else {"weights": self._values.to(rows.device)[rows]}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"values": self._values}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._values = state["values"] if self._values is None else self._values
 
 
 def duplicate_weights_of(view: View, X: Tensor, labels: Labels, train: Tensor, prior: float, seed: int = 0) -> Tensor:
@@ -241,14 +208,8 @@ def duplicate_weights_of(view: View, X: Tensor, labels: Labels, train: Tensor, p
     The out-of-fold P-vs-U model is a regularised logistic regression on cheap features that saw no label: principal
     components of the clean rows and a random kernel map of them, because a linear model of pixels misses too much.
     """
-    values = torch.zeros(len(X), device=X.device)
-    if collectives.rank() == 0:  # one rank makes them, so that all hold the same bits
-        from punce.risks.elkan_noto import weighted_duplicates
-
-        features = _cheap_features(view, X[train], seed)
-        made = weighted_duplicates(features, labels[train.numpy()], prior, random_state=seed)
-        values[train] = torch.from_numpy(made.weights).to(values)
-    return collectives.global_sum(values)
+    make = partial(_cheap_features, view, X[train], seed)
+    return weights_of_training_rows(make, labels, train, prior, seed, X.device)
 
 
 def _cheap_features(view: View, X: Tensor, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -14,10 +14,10 @@ from punce.errors import InputError
 from punce.finetune import FinetuneConfig, finetune
 from punce.labels import Labels
 from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.probe import LinearHead, extract_features, probe
 from punce.random_stream import seeded
 from punce.risks import build_risk
-from punce.routes.heads import HEAD_PARTS, batch_size
+from punce.routes.heads import HEAD_PARTS, batch_size, probe_config
 from punce.routes.network import build_loss, check_device, outer_split
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.views import Text
@@ -82,9 +82,7 @@ class TunedTransformer:
         """The head alone first: a random one would pull the pretrained features apart before it knows anything."""
         risk, seed = build_risk(settings.risk, settings.prior), settings.random_state
         features = extract_features(self._encoder, self._view, x)
-        start = probe(
-            features, labels, risk, ProbeConfig(seed=seed, batch_size=batch_size(len(x))), prior=settings.prior
-        )
+        start = probe(features, labels, risk, probe_config(settings, batch_size(len(x))), prior=settings.prior)
         config = FinetuneConfig(
             epochs=settings.epochs or _epochs(len(x)),
             batch_size=32,
