@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from punce import PUClassifier
+from punce import PUClassifier, collectives
 from punce.random_stream import seeded
+from punce.run import own_dropout
 from punce.scorer import reinitialise
 
 CPU = torch.device("cpu")
@@ -38,6 +39,16 @@ def test_the_stream_is_given_back_after_an_error() -> None:
     with pytest.raises(RuntimeError, match="invalid for input"), seeded(7):
         torch.rand(3).view(2)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_dropout_differs_between_ranks_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for rank in (0, 1):
+        monkeypatch.setattr(collectives, "rank", lambda rank=rank: rank)
+        for seed in (0, 1):
+            with own_dropout(seed, CPU):
+                seen.append(tuple(draw()))
+    assert len(set(seen)) == 4
 
 
 def fit() -> object:

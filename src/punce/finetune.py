@@ -25,13 +25,23 @@ from punce.errors import InputError
 from punce.holdout import can_choose, holdout_split
 from punce.labels import POSITIVE, Labels
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.probe import LinearHead
+from punce.probe import LinearHead, sketch
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.duplicates import Duplicates, weights_of_training_rows
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run, fingerprint
+from punce.run import Run, fingerprint, own_dropout, weights_fingerprint
 from punce.scenario import check_prior
-from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
+from punce.scorer import (
+    WITHOUT_PART,
+    Best,
+    Observer,
+    Scorer,
+    check_training_rows,
+    observed,
+    on_all_ranks,
+    reinitialise,
+    score_rows,
+)
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import View
 
@@ -84,14 +94,18 @@ def finetune(
 
     `prior` is the share of positives among the unlabelled rows that the held-out risk uses. `weights` (n,) are w(x)
     for ``PvU(correction="weighted")``; without them they are made by :func:`duplicate_weights_of` on training rows.
-    The cut is at ``risk.decision_score``. With a `folder` the run goes on after a kill.
+    The cut is at ``risk.decision_score``. Dropout is a function of the seed and the rank. With a `folder` the run goes
+    on after a kill, if encoder, head and weights are those it began with.
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
-    return _train("finetune", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+    with own_dropout(config.seed, X.device):
+        return _train(
+            "finetune", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer
+        )
 
 
 def train_from_scratch(
@@ -115,7 +129,8 @@ def train_from_scratch(
     """
     reinitialise(encoder, config.seed)
     model = Scorer(encoder)
-    return _train("joint", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+    with own_dropout(config.seed, X.device):
+        return _train("joint", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
 
 
 def _train(
@@ -143,6 +158,7 @@ def _train(
     ranked = on_all_ranks(model)
     optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
     label_of, trained = torch.from_numpy(labels.astype("int64")).to(X.device), train.to(X.device)
+    is_pretrained = stage == "finetune"  # training from scratch draws its first weights from the seed
     best, is_chosen = Best(model), can_choose(labels, held_out)
     duplicates = Duplicates(risk, weights, len(X), X.device)
     plan_of = lru_cache(maxsize=1)(partial(view.plan, len(train), config.seed, X=X[train] if config.augment else None))
@@ -153,8 +169,12 @@ def _train(
             **asdict(config),
             **{"risk": repr(risk), "prior": prior, "view": repr(view), "n_rows": len(X)},
             "rows": fingerprint(X, labels) if folder is not None else None,
+            **(_beginning(model, weights, is_pretrained) if folder is not None else {}),
         },
-        {"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
+        {
+            **{"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
+            **({"start": _SameHead(model)} if is_pretrained else {}),
+        },
         folder=folder,
         steps_per_epoch=batches.per_epoch,
         rows_per_step=config.batch_size,
@@ -197,6 +217,39 @@ def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float
     )
     needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / config.batch_size)
     return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
+
+
+# What a resumed run must begin with again --------------------------------------------------------------------------
+
+
+def _beginning(model: Scorer, weights: Tensor | None, is_pretrained: bool) -> dict[str, str | None]:
+    return {
+        "first_weights": weights_fingerprint(model.encoder, WITHOUT_PART) if is_pretrained else None,
+        "weights": None if weights is None else fingerprint(weights, np.empty(0, dtype=np.int8)),
+    }
+
+
+class _SameHead:
+    """In a checkpoint, what tells the head that training began at from others; given back another one, it refuses it.
+
+    By a sketch, because a probe that is made again with another number of threads differs in the last bits.
+    """
+
+    _TOLERANCE = 1e-3
+
+    def __init__(self, model: Scorer) -> None:
+        values = torch.cat([model.head.weight[0], model.head.bias]).detach().double()
+        self._sketch, self._size = sketch(values[None]), float(values.square().mean().sqrt())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"sketch": self._sketch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if bool(((state["sketch"] - self._sketch).abs() > self._TOLERANCE * self._size).any()):
+            raise InputError(
+                "the folder holds an unfinished finetune that began at another head; give the same head= to go on with "
+                "it, or another folder"
+            )
 
 
 # Weighted duplicates ---------------------------------------------------------------------------------------------

@@ -17,6 +17,9 @@ from punce.probe import LinearHead
 from punce.random_stream import seeded
 from punce.views import View
 
+WITHOUT_PART = ("projector.", "online_head.")
+"""Parts of an encoder that a head on its features does not use: what they hold decides nothing here."""
+
 ScoreRows = Callable[[Tensor], Tensor]
 Observer = Callable[[ScoreRows], Mapping[str, float]]
 """Called at the end of an epoch with a function from raw rows to scores; its numbers go into that epoch's history.

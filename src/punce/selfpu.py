@@ -31,7 +31,7 @@ from punce.probe import LinearHead
 from punce.risks import NNPU, RiskWarning
 from punce.risks.base import group_means
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run, fingerprint
+from punce.run import Run, fingerprint, own_dropout
 from punce.scenario import check_prior
 from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
 from punce.sync_norm import synchronise_batch_norm
@@ -126,60 +126,61 @@ def selfpu(
     unlabelled = train[label_of[train.to(X.device)].cpu() == UNLABELLED].to(X.device)
     trusted = [Trusted(len(X), prior, X.device) for _ in pair.students]
     best, is_chosen = Best(teachers.first), can_choose(labels, held_out)
-    run = Run(
-        "selfpu",
-        total,
-        {
-            **asdict(config),
-            **{"prior": prior, "view": repr(view), "n_rows": len(X)},
-            "rows": fingerprint(X, labels) if folder is not None else None,
-        },
-        {
-            "pair": pair,
-            "teachers": teachers,
-            "optimizer": optimizer,
-            "best": best,
-            "a": trusted[0],
-            "b": trusted[1],
-        },
-        folder=folder,
-        steps_per_epoch=batches.per_epoch,
-        rows_per_step=config.batch_size,
-        progress=progress,
-        writer=writer,
-    )
-    for step in run.steps():
-        epoch, step_of_epoch = divmod(step, batches.per_epoch)
-        if step_of_epoch == 0:
-            for k, student in enumerate(pair.students):
-                if (share := config.trusted_share(k, epoch)) is not None:
-                    trusted[k].pick(score_rows(student, view, X[unlabelled]), unlabelled, share, prior)
-        rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
-        x = view.clean(X[rows])
-        scores, targets = ranked(x), teachers(x)
-        with run.naming_rows(rows, x):
-            parts = [
-                _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
-                for k in range(2)
-            ]
-        losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
-        loss = losses[0] + losses[1]
-        run.require_finite(loss, rows)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        run.require_finite_gradients(rows, x)
-        set_rate(optimizer, warmup_cosine(step, total))
-        optimizer.step()
-        teachers.follow(pair, ema_decay(step, config.ema_decay))
-        run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
-        if run.is_epoch_end(step):
-            run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
-            if is_chosen:
-                scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
-                errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
-                for teacher, error in zip(teachers.both, errors, strict=True):
-                    best.offer(teacher, error)
-                run.record(held_out_risk=min(errors))
+    with own_dropout(config.seed, X.device):
+        run = Run(
+            "selfpu",
+            total,
+            {
+                **asdict(config),
+                **{"prior": prior, "view": repr(view), "n_rows": len(X)},
+                "rows": fingerprint(X, labels) if folder is not None else None,
+            },
+            {
+                "pair": pair,
+                "teachers": teachers,
+                "optimizer": optimizer,
+                "best": best,
+                "a": trusted[0],
+                "b": trusted[1],
+            },
+            folder=folder,
+            steps_per_epoch=batches.per_epoch,
+            rows_per_step=config.batch_size,
+            progress=progress,
+            writer=writer,
+        )
+        for step in run.steps():
+            epoch, step_of_epoch = divmod(step, batches.per_epoch)
+            if step_of_epoch == 0:
+                for k, student in enumerate(pair.students):
+                    if (share := config.trusted_share(k, epoch)) is not None:
+                        trusted[k].pick(score_rows(student, view, X[unlabelled]), unlabelled, share, prior)
+            rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
+            x = view.clean(X[rows])
+            scores, targets = ranked(x), teachers(x)
+            with run.naming_rows(rows, x):
+                parts = [
+                    _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
+                    for k in range(2)
+                ]
+            losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
+            loss = losses[0] + losses[1]
+            run.require_finite(loss, rows)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            run.require_finite_gradients(rows, x)
+            set_rate(optimizer, warmup_cosine(step, total))
+            optimizer.step()
+            teachers.follow(pair, ema_decay(step, config.ema_decay))
+            run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
+            if run.is_epoch_end(step):
+                run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
+                if is_chosen:
+                    scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
+                    errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
+                    for teacher, error in zip(teachers.both, errors, strict=True):
+                        best.offer(teacher, error)
+                    run.record(held_out_risk=min(errors))
     chosen = Scorer(encoder)
     chosen.load_state_dict(best.state if is_chosen and config.epochs else teachers.first.state_dict())
     chosen.eval()
