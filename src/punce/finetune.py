@@ -9,6 +9,7 @@ estimate of the error; true labels are never looked at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -43,7 +44,7 @@ from punce.scorer import (
     score_rows,
 )
 from punce.sync_norm import synchronise_batch_norm
-from punce.views import View
+from punce.views import Plan, View
 
 _FEWEST_LABELLED, _LARGEST_SHARE = 16, 0.5
 _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
@@ -161,7 +162,7 @@ def _train(
     is_pretrained = stage == "finetune"  # training from scratch draws its first weights from the seed
     best, is_chosen = Best(model), can_choose(labels, held_out)
     duplicates = Duplicates(risk, weights, len(X), X.device)
-    plan_of = lru_cache(maxsize=1)(partial(view.plan, len(train), config.seed, X=X[train] if config.augment else None))
+    plan_of = _plans(view, X[train], config.seed) if config.augment else None
     run = Run(
         stage,
         total,
@@ -185,7 +186,7 @@ def _train(
     for step in run.steps():
         own = own_part(batches.rows(step), collectives.rank(), collectives.world_size()).to(X.device)
         rows = trained[own]
-        x = plan_of(step // batches.per_epoch).apply(X[rows], own)[0] if config.augment else view.clean(X[rows])
+        x = plan_of(step // batches.per_epoch).apply(X[rows], own)[0] if plan_of else view.clean(X[rows])
         with run.naming_rows(rows, x):
             value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
         run.require_finite(value, rows)
@@ -217,6 +218,11 @@ def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float
     )
     needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / config.batch_size)
     return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
+
+
+def _plans(view: View, X: Tensor, seed: int) -> Callable[[int], Plan]:
+    """From an epoch to its plan over the training rows, made once for the steps of the epoch."""
+    return lru_cache(maxsize=1)(partial(view.plan, len(X), seed, X=X))
 
 
 # What a resumed run must begin with again --------------------------------------------------------------------------
