@@ -54,9 +54,9 @@ def joined(timeout: float = 600.0) -> Iterator[None]:
 def init_from_environment(timeout: float = 600.0) -> None:
     """Join the process group that torchrun describes in the environment; started without torchrun, do nothing.
 
-    nccl where there are GPUs (one per local rank), gloo otherwise. A rank that waits longer than `timeout` seconds for
-    the others gives up, so that a hung peer ends the run instead of holding it for ever. The group is left at exit;
-    better, use :func:`joined`, which leaves it while no model of the script is alive any more.
+    Tensors on the CPU travel by gloo, those on GPUs (one per local rank) by nccl. A rank that waits longer than
+    `timeout` seconds for the others gives up, so that a hung peer ends the run instead of holding it for ever. The
+    group is left at exit; better, use :func:`joined`, which leaves it while no model of the script is alive any more.
     For restarts after a killed worker, run torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1 or dist.is_initialized():
@@ -71,7 +71,8 @@ def init_from_environment(timeout: float = 600.0) -> None:
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    # Both where there are GPUs: a head is trained on the CPU beside a GPU's encoder, and device="cpu" is a choice too.
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
     atexit.register(leave)
 
@@ -94,11 +95,11 @@ def _wait_for_others() -> None:
     """So that no rank closes its connections while another still reads from them.
 
     This rank's work is done: a peer that has died, or takes longer than the timeout (the first one writes the
-    results), must not make it fail. nccl, whose watchdog would end the process then, waits by itself.
+    results), must not make it fail. So by gloo, with a tensor on the CPU: nccl's watchdog would end the process then.
     """
-    if dist.get_backend() == "gloo":
+    if _has_cpu_backend():
         with suppress(RuntimeError):
-            dist.barrier()
+            dist.all_reduce(torch.zeros(1))
 
 
 def _release_frames(error: BaseException) -> None:
@@ -187,7 +188,13 @@ def stack_over_ranks(x: Tensor) -> Tensor:
 
 
 def _device() -> torch.device:
-    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+    """Where small tensors travel from: the CPU, unless the caller made a group that has nccl alone."""
+    return torch.device("cpu") if _has_cpu_backend() else torch.device("cuda", torch.cuda.current_device())
+
+
+def _has_cpu_backend() -> bool:
+    """Whether the group takes tensors on the CPU. Its backends are named by device: "cpu:gloo,cuda:nccl"."""
+    return any(part.startswith("cpu:") for part in dist.get_backend_config().split(","))
 
 
 def global_sum(x: Tensor) -> Tensor:

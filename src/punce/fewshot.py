@@ -39,9 +39,10 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabular
 from punce.losses import LOSSES, ContrastiveLoss, PuNCE
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead, extract_features
+from punce.random_stream import seeded
 from punce.risks import PN
-from punce.run import Run, fingerprint
-from punce.scorer import Best, Observer, Scorer, observed, on_all_ranks, score_rows
+from punce.run import Run, fingerprint, own_dropout, weights_fingerprint
+from punce.scorer import WITHOUT_PART, Best, Observer, Scorer, observed, on_all_ranks, score_rows
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import Text, View
 
@@ -107,13 +108,13 @@ def fewshot(
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
     _check(X, labels, validation, config)
-    with torch.random.fork_rng(devices=[X.device] if X.is_cuda else []):
+    with own_dropout(config.seed, X.device):  # the new head draws, though it then starts at zero
         model = _Both(encoder, config.project)
+    with own_dropout(config.seed, X.device):
         synchronise_batch_norm(model).train()
         batches = StratifiedBatches(labels, config.batch_size, config.seed, 1, config.labelled_share)
         stage = _Stage(model, view, X, labels, loss, config, batches)
         best, optimizers = Best(model), _optimizers(model, config)
-        torch.manual_seed(config.seed * 1_000_003 + collectives.rank())  # another dropout on every rank
         run = Run(
             "fewshot",
             config.steps,
@@ -121,6 +122,7 @@ def fewshot(
                 **asdict(config),
                 **{"loss": repr(loss), "view": repr(view), "encoder": _identity(encoder), "n_rows": len(X)},
                 "rows": fingerprint(X, labels) if folder is not None else None,
+                **(_beginning(encoder, validation, config) if folder is not None else {}),
             },
             {"model": model, "best": best, **optimizers},
             folder=folder,
@@ -158,6 +160,12 @@ def fewshot(
 def _identity(encoder: Encoder) -> str:
     """Which pretrained weights a run began from, as far as the encoder knows."""
     return str(getattr(encoder, "sha256", type(encoder).__name__))
+
+
+def _beginning(encoder: Encoder, validation: tuple[Tensor, Labels], config: FewshotConfig) -> dict[str, str]:
+    """What else a resumed run must be given again; without `project` the projector takes no part."""
+    unused = WITHOUT_PART[1:] if config.project else WITHOUT_PART
+    return {"first_weights": weights_fingerprint(encoder, unused), "validation": fingerprint(*validation)}
 
 
 class _Both(nn.Module):
@@ -351,8 +359,7 @@ def _accuracy(scores: Tensor, y_true: TrueLabels) -> float:
 
 def _seeded_encoder(name: str, pooling: Pooling, seed: int) -> Transformer:
     """The encoder of a cell; its new projector is drawn from the seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         if name == "tiny":
             with TemporaryDirectory() as folder:
                 return Transformer(write_tiny_roberta(Path(folder), WORDS), pooling)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,14 +26,25 @@ from punce.errors import InputError
 from punce.holdout import can_choose, holdout_split
 from punce.labels import POSITIVE, Labels
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.probe import LinearHead
+from punce.probe import LinearHead, sketch
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
+from punce.risks.duplicates import Duplicates, weights_of_training_rows
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run, fingerprint
+from punce.run import Run, fingerprint, own_dropout, weights_fingerprint
 from punce.scenario import check_prior
-from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
+from punce.scorer import (
+    WITHOUT_PART,
+    Best,
+    Observer,
+    Scorer,
+    check_training_rows,
+    observed,
+    on_all_ranks,
+    reinitialise,
+    score_rows,
+)
 from punce.sync_norm import synchronise_batch_norm
-from punce.views import View
+from punce.views import Plan, View
 
 _FEWEST_LABELLED, _LARGEST_SHARE = 16, 0.5
 _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
@@ -83,14 +95,18 @@ def finetune(
 
     `prior` is the share of positives among the unlabelled rows that the held-out risk uses. `weights` (n,) are w(x)
     for ``PvU(correction="weighted")``; without them they are made by :func:`duplicate_weights_of` on training rows.
-    The cut is at ``risk.decision_score``. With a `folder` the run goes on after a kill.
+    The cut is at ``risk.decision_score``. Dropout is a function of the seed and the rank. With a `folder` the run goes
+    on after a kill, if encoder, head and weights are those it began with.
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
-    return _train("finetune", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+    with own_dropout(config.seed, X.device):
+        return _train(
+            "finetune", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer
+        )
 
 
 def train_from_scratch(
@@ -114,7 +130,8 @@ def train_from_scratch(
     """
     reinitialise(encoder, config.seed)
     model = Scorer(encoder)
-    return _train("joint", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+    with own_dropout(config.seed, X.device):
+        return _train("joint", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
 
 
 def _train(
@@ -141,9 +158,11 @@ def _train(
     synchronise_batch_norm(model).train()
     ranked = on_all_ranks(model)
     optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
-    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
+    label_of, trained = torch.from_numpy(labels.astype("int64")).to(X.device), train.to(X.device)
+    is_pretrained = stage == "finetune"  # training from scratch draws its first weights from the seed
     best, is_chosen = Best(model), can_choose(labels, held_out)
-    duplicates = _Duplicates(risk, weights, len(X))
+    duplicates = Duplicates(risk, weights, len(X), X.device)
+    plan_of = _plans(view, X[train], config.seed) if config.augment else None
     run = Run(
         stage,
         total,
@@ -151,8 +170,12 @@ def _train(
             **asdict(config),
             **{"risk": repr(risk), "prior": prior, "view": repr(view), "n_rows": len(X)},
             "rows": fingerprint(X, labels) if folder is not None else None,
+            **(_beginning(model, weights, is_pretrained) if folder is not None else {}),
         },
-        {"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
+        {
+            **{"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
+            **({"start": _SameHead(model)} if is_pretrained else {}),
+        },
         folder=folder,
         steps_per_epoch=batches.per_epoch,
         rows_per_step=config.batch_size,
@@ -161,9 +184,9 @@ def _train(
     )
     duplicates.ensure(lambda: duplicate_weights_of(view, X, labels, train, prior, config.seed))
     for step in run.steps():
-        rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
-        epoch = step // batches.per_epoch
-        x = _augmented(view, X, rows, config.seed, epoch) if config.augment else view.clean(X[rows])
+        own = own_part(batches.rows(step), collectives.rank(), collectives.world_size()).to(X.device)
+        rows = trained[own]
+        x = plan_of(step // batches.per_epoch).apply(X[rows], own)[0] if plan_of else view.clean(X[rows])
         with run.naming_rows(rows, x):
             value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
         run.require_finite(value, rows)
@@ -197,42 +220,45 @@ def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float
     return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
 
 
-def _augmented(view: View, X: Tensor, rows: Tensor, seed: int, epoch: int) -> Tensor:
-    plan = view.plan(n_rows=len(X), seed=seed, epoch=epoch, X=X)
-    return plan.apply(X[rows], rows)[0]
+def _plans(view: View, X: Tensor, seed: int) -> Callable[[int], Plan]:
+    """From an epoch to its plan over the training rows, made once for the steps of the epoch."""
+    return lru_cache(maxsize=1)(partial(view.plan, len(X), seed, X=X))
+
+
+# What a resumed run must begin with again --------------------------------------------------------------------------
+
+
+def _beginning(model: Scorer, weights: Tensor | None, is_pretrained: bool) -> dict[str, str | None]:
+    return {
+        "first_weights": weights_fingerprint(model.encoder, WITHOUT_PART) if is_pretrained else None,
+        "weights": None if weights is None else fingerprint(weights, np.empty(0, dtype=np.int8)),
+    }
+
+
+class _SameHead:
+    """In a checkpoint, what tells the head that training began at from others; given back another one, it refuses it.
+
+    By a sketch, because a probe that is made again with another number of threads differs in the last bits.
+    """
+
+    _TOLERANCE = 1e-3
+
+    def __init__(self, model: Scorer) -> None:
+        values = torch.cat([model.head.weight[0], model.head.bias]).detach().double()
+        self._sketch, self._size = sketch(values[None]), float(values.square().mean().sqrt())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"sketch": self._sketch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if bool(((state["sketch"] - self._sketch).abs() > self._TOLERANCE * self._size).any()):
+            raise InputError(
+                "the folder holds an unfinished finetune that began at another head; give the same head= to go on with "
+                "it, or another folder"
+            )
 
 
 # Weighted duplicates ---------------------------------------------------------------------------------------------
-
-
-class _Duplicates:
-    """The weights w(x) that ``PvU(correction="weighted")`` takes beside scores and labels; other risks take none.
-
-    Kept in the checkpoint: they take seconds to make, and a resumed run must not depend on making them again.
-    """
-
-    def __init__(self, risk: Risk, given: Tensor | None, n: int) -> None:
-        self._wanted = isinstance(risk, PvU) and risk.correction == "weighted"
-        self._values = given
-        if given is not None and not self._wanted:
-            raise InputError(f"weights belong to PvU(correction='weighted'), not to {risk!r}")
-        if given is not None and given.shape != (n,):
-            raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(given.shape)}")
-
-    def ensure(self, make: Callable[[], Tensor]) -> None:
-        """Make the weights if this risk wants them and neither the caller nor a checkpoint brought them."""
-        if self._wanted and self._values is None:
-            self._values = make()
-
-    def of(self, rows: Tensor) -> dict[str, Tensor]:
-        """The risk's extra arguments for a batch."""
-        return {} if self._values is None else {"weights": self._values.to(rows.device)[rows]}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"values": self._values}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._values = state["values"] if self._values is None else self._values
 
 
 def duplicate_weights_of(view: View, X: Tensor, labels: Labels, train: Tensor, prior: float, seed: int = 0) -> Tensor:
@@ -241,14 +267,8 @@ def duplicate_weights_of(view: View, X: Tensor, labels: Labels, train: Tensor, p
     The out-of-fold P-vs-U model is a regularised logistic regression on cheap features that saw no label: principal
     components of the clean rows and a random kernel map of them, because a linear model of pixels misses too much.
     """
-    values = torch.zeros(len(X), device=X.device)
-    if collectives.rank() == 0:  # one rank makes them, so that all hold the same bits
-        from punce.risks.elkan_noto import weighted_duplicates
-
-        features = _cheap_features(view, X[train], seed)
-        made = weighted_duplicates(features, labels[train.numpy()], prior, random_state=seed)
-        values[train] = torch.from_numpy(made.weights).to(values)
-    return collectives.global_sum(values)
+    make = partial(_cheap_features, view, X[train], seed)
+    return weights_of_training_rows(make, labels, train, prior, seed, X.device)
 
 
 def _cheap_features(view: View, X: Tensor, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -25,7 +25,7 @@ from punce.labels import Labels, check_vocabulary
 from punce.losses import ContrastiveLoss
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.risks import NNPU
-from punce.run import Run, fingerprint
+from punce.run import Run, fingerprint, own_dropout
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import View
 
@@ -75,20 +75,37 @@ def pretrain(
 
     With a `folder` the run is checkpointed there every `save_every` seconds and goes on after a kill. Under torchrun
     every rank calls this (after :func:`punce.collectives.init_from_environment`) with the same arguments and trains on
-    its share of each global batch.
+    its share of each global batch. After a kill any encoder of the same architecture will do: the checkpoint brings the
+    weights. Dropout is a function of the seed and the rank, and torch's global stream is left as it was.
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0, −1}.
     """
     _check(X, labels)
+    with own_dropout(config.seed, X.device):
+        return _train(encoder, view, X, labels, loss, config, folder, save_every, progress, writer)
+
+
+def _train(
+    encoder: Encoder,
+    view: View,
+    X: Tensor,
+    labels: Labels,
+    loss: ContrastiveLoss,
+    config: PretrainConfig,
+    folder: Path | None,
+    save_every: float,
+    progress: bool,
+    writer: Any,
+) -> list[dict[str, Any]]:
     batches = StratifiedBatches(labels, config.batch_size, config.seed, config.min_labelled)
     total, warmup = config.epochs * batches.per_epoch, round(config.warmup_epochs * batches.per_epoch)
+    model = synchronise_batch_norm(_TwoViews(encoder)).train()
+    ranked: nn.Module = DistributedDataParallel(model) if collectives.world_size() > 1 else model
     described = {
         **asdict(config),
         **{"loss": repr(loss), "view": repr(view), "encoder": _architecture(encoder), "n_rows": len(X)},
         "rows": fingerprint(X, labels) if folder is not None else None,
     }
-    model = synchronise_batch_norm(_TwoViews(encoder)).train()
-    ranked: nn.Module = DistributedDataParallel(model) if collectives.world_size() > 1 else model
     optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
     monitor = NNPU(config.monitor_prior)
     label_of = torch.from_numpy(labels.astype("int64")).to(X.device)

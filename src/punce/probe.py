@@ -1,6 +1,7 @@
 """Linear probing: freeze the encoder, extract features once, standardise them, train a linear layer on a PU risk.
 
-The epoch is chosen on a held-out share of P and U by the PU estimate of the zero-one risk, never with true labels.
+The epoch is chosen on a held-out share of P and U, never with true labels: by the PU estimate of the zero-one risk at
+the risk's own cut, or for vPU, the scale of whose scores is free, by its variational loss.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from punce.errors import InputError
 from punce.holdout import can_choose, holdout_split
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.risks import Risk
+from punce.risks import VPU, Risk
+from punce.risks.duplicates import Duplicates, weights_of_training_rows
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run
+from punce.run import Run, fingerprint
 from punce.views import View
+
+_SKETCH_SIZE = 32
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def probe(
     config: ProbeConfig = ProbeConfig(),  # noqa: B008  frozen
     *,
     prior: float,
+    weights: Tensor | None = None,
     folder: Path | None = None,
     progress: bool = False,
     observer: Callable[[LinearHead], Mapping[str, float]] | None = None,
@@ -81,9 +86,10 @@ def probe(
     """Train a linear layer on frozen features and return it at its best epoch by held-out PU risk.
 
     `prior` is the share of positives among the unlabelled rows that the held-out risk uses. An `observer` is shown
-    the head after every epoch, and its numbers go into that epoch's history; it changes nothing.
+    the head after every epoch, and its numbers go into that epoch's history; it changes nothing. `weights` are w(x) for
+    ``PvU(correction="weighted")``; without them they are made out of fold from the features of the training rows.
 
-    Shape: features (n, D); labels (n,) of {1, 0}.
+    Shape: features (n, D); labels (n,) of {1, 0}; weights (n,).
     """
     require_positive_and_unlabelled(labels)
     train, held_out = holdout_split(labels, config.validation_share, config.seed)
@@ -95,21 +101,32 @@ def probe(
     optimizer = build_optimizer(head, config.optimizer, config.lr, config.weight_decay)
     total = config.epochs * batches.per_epoch
     best, is_chosen = _Best(head), can_choose(labels, held_out)
+    duplicates = Duplicates(risk, weights, len(x), x.device)
     run = Run(
         "probe",
         total,
-        {**asdict(config), "risk": repr(risk), "prior": prior, "features": list(features.shape)},
-        {"head": head, "optimizer": optimizer, "best": best, "rows": _SameRows(x, labels)},
+        {
+            **asdict(config),
+            **{"risk": repr(risk), "prior": prior, "features": list(features.shape)},
+            "weights": fingerprint(weights, labels) if weights is not None and folder is not None else None,
+        },
+        {
+            **{"head": head, "optimizer": optimizer, "best": best, "rows": _SameRows(x, labels)},
+            **({"duplicates": duplicates} if duplicates.are_wanted else {}),
+        },
         folder=folder,
         steps_per_epoch=batches.per_epoch,
         rows_per_step=config.batch_size,
         progress=progress,
     )
+    duplicates.ensure(
+        lambda: weights_of_training_rows(lambda: x[train].cpu().numpy(), labels, train, prior, config.seed, x.device)
+    )
     for step in run.steps():
         rows = train[batches.rows(step)].to(features.device)
         batch = x[rows]
         with run.naming_rows(rows, batch):
-            value = risk(head(batch).squeeze(1), label_of[rows])
+            value = risk(head(batch).squeeze(1), label_of[rows], **duplicates.of(rows))
         run.require_finite(value, rows)
         optimizer.zero_grad()
         value.backward()
@@ -120,10 +137,11 @@ def probe(
         if observer is not None and run.is_epoch_end(step):
             run.record(**observer(_linear_head(head, mean, scale, [])))
         if is_chosen and run.is_epoch_end(step):
-            error = _held_out_error(head, x[held_out], label_of[held_out], prior)
-            best.offer(head, error)
-            run.record(held_out_risk=error)
-    chosen = best.head if is_chosen else head  # a single labelled row cannot be held out: the last epoch
+            name, criterion = _held_out(head, x[held_out], label_of[held_out], risk, prior)
+            best.offer(head, criterion)
+            run.record(**{name: criterion})
+    # a single labelled row cannot be held out: the last epoch; without an epoch the layer is what it was, zero
+    chosen = best.head if is_chosen and config.epochs else head
     return _linear_head(chosen, mean, scale, run.history)
 
 
@@ -145,22 +163,25 @@ def _zero_linear(features: Tensor) -> nn.Linear:
 
 
 @torch.no_grad()
-def _held_out_error(head: nn.Linear, x: Tensor, labels: Tensor, prior: float) -> float:
-    return zero_one_risk(head(x).squeeze(1), labels, prior)
+def _held_out(head: nn.Linear, x: Tensor, labels: Tensor, risk: Risk, prior: float) -> tuple[str, float]:
+    """What chooses the epoch, and its name in the history."""
+    scores = head(x).squeeze(1)
+    if isinstance(risk, VPU):
+        return "held_out_variational", float(risk.value(scores, labels))
+    return "held_out_risk", zero_one_risk(scores, labels, prior, risk.decision_score)
 
 
 class _SameRows:
     """In a checkpoint, what tells rows and labels from others; given back other ones, it refuses them.
 
     Labels by their sha256. Features by a sketch: another number of threads, or another machine, gives the encoder's
-    outputs other last bits, and such a run may go on. Each number of the sketch is Σ ±x over all entries, with
-    signs of its own, divided by the root of their number: rounding moves it by less than the tolerance, one
-    other row among a million moves it by about the tolerance, and there are many of them.
+    outputs other last bits, and such a run may go on. Rounding moves a number of the sketch by less than the tolerance,
+    one other row among a million moves it by about the tolerance, and there are many of them.
 
     Shape: x (n, D) standardised features; labels (n,).
     """
 
-    _SIZE, _TOLERANCE = 32, 1e-3
+    _TOLERANCE = 1e-3
 
     def __init__(self, x: Tensor, labels: Labels) -> None:
         self._x, self._labels = x, hashlib.sha256(labels.tobytes()).hexdigest()
@@ -181,13 +202,19 @@ class _SameRows:
 
     @cached_property
     def _sketch(self) -> Tensor:
-        signs = torch.Generator().manual_seed(0)
-        columns = _random_signs(self._x.shape[1], self._SIZE, signs)
-        parts = [
-            (part.detach().cpu().double() @ columns * _random_signs(len(part), self._SIZE, signs)).sum(0)
-            for part in torch.split(self._x, 4096)
-        ]
-        return torch.stack(parts).sum(0) / math.sqrt(self._x.numel())
+        return sketch(self._x)
+
+
+def sketch(x: Tensor) -> Tensor:
+    """A few numbers that other entries change and rounding hardly does: each is Σ ±x over all entries, with signs of
+    its own, divided by the root of their number. Shape: (n, D) -> (32,) float64 on the CPU."""
+    signs = torch.Generator().manual_seed(0)
+    columns = _random_signs(x.shape[1], _SKETCH_SIZE, signs)
+    parts = [
+        (part.detach().cpu().double() @ columns * _random_signs(len(part), _SKETCH_SIZE, signs)).sum(0)
+        for part in torch.split(x, 4096)
+    ]
+    return torch.stack(parts).sum(0) / math.sqrt(x.numel())
 
 
 def _random_signs(n: int, m: int, generator: torch.Generator) -> Tensor:

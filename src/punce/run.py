@@ -1,16 +1,18 @@
 """One resumable stage: where it stands, its checkpoints, its history, its progress, and how it is stopped.
 
-A stage is a loop over steps, and everything random in it is a function of the step, so its whole state is that of the
-model, the optimiser and the step:
+A stage is a loop over steps. Batches, views and pairs are functions of the seed and the step; dropout alone draws from
+torch's own streams, which :func:`own_dropout` seeds for the stage and checkpoints keep. So its whole state is that of
+the model, the optimiser, these streams and the step:
 
-    run = Run("pretrain", total_steps=..., config=..., folder=..., state={"model": model, "optimizer": optimizer})
-    for step in run.steps():
-        loss = ...
-        run.require_finite(loss, rows)
-        loss.backward()
-        run.require_finite_gradients(rows)
-        optimizer.step()
-        run.log(loss=loss)
+    with own_dropout(seed, device):
+        run = Run("pretrain", total_steps=..., config=..., folder=..., state={"model": model, "optimizer": optimizer})
+        for step in run.steps():
+            loss = ...
+            run.require_finite(loss, rows)
+            loss.backward()
+            run.require_finite_gradients(rows)
+            optimizer.step()
+            run.log(loss=loss)
 
 Killed at any moment and called again with the same arguments, it goes on from the last checkpoint and ends in the same
 bits (same machine, threads and ranks). SIGTERM saves and exits with 143.
@@ -25,7 +27,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -39,6 +41,7 @@ from punce.errors import InputError, PunceError
 from punce.files import write_text
 from punce.labels import Labels
 from punce.progress import StageProgress
+from punce.random_stream import seeded
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
@@ -317,12 +320,38 @@ def _surely_finite(gradients: list[Tensor]) -> bool:
     return bool(torch.stack(torch._foreach_norm(gradients)).sum().isfinite())
 
 
+def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]:
+    """Around a stage's run: dropout is a function of `seed` and differs between ranks; the caller's streams stay put.
+
+    The :class:`Run` must be made inside, because resuming sets the streams to where the checkpoint left them.
+    """
+    return seeded(seed * 1_000_003 + collectives.rank(), device)
+
+
 def fingerprint(X: Tensor, labels: Labels) -> str:
     """Of the data themselves: a run must not go on with other rows or another labelled set of the same size."""
     digest = hashlib.sha256(labels.tobytes())
     for part in torch.split(X, 4096):
-        digest.update(part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        digest.update(_raw(part))
     return digest.hexdigest()[:16]
+
+
+def weights_fingerprint(module: nn.Module, without: tuple[str, ...] = ()) -> str:
+    """Of the weights and buffers a run begins at: it must not go on from a checkpoint of a run that began elsewhere.
+
+    Parts whose names begin with one of `without` take no part in the stage. Take it before the first step, and after
+    DistributedDataParallel has given every rank the weights of the first.
+    """
+    digest = hashlib.sha256()
+    for name, value in module.state_dict().items():
+        if isinstance(value, Tensor) and not name.startswith(without):
+            digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+            digest.update(_raw(value))
+    return digest.hexdigest()[:16]
+
+
+def _raw(x: Tensor) -> memoryview:
+    return x.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def _generator_states() -> dict[str, Tensor]:

@@ -14,7 +14,11 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_positive_and_unlabelled
 from punce.probe import LinearHead
+from punce.random_stream import seeded
 from punce.views import View
+
+WITHOUT_PART = ("projector.", "online_head.")
+"""Parts of an encoder that a head on its features does not use: what they hold decides nothing here."""
 
 ScoreRows = Callable[[Tensor], Tensor]
 Observer = Callable[[ScoreRows], Mapping[str, float]]
@@ -107,8 +111,7 @@ def on_all_ranks(model: nn.Module) -> nn.Module:
 
 def reinitialise(model: nn.Module, seed: int) -> None:
     """Draw every weight of the module anew from `seed`; the global random stream is left as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed, next((weight.device for weight in model.parameters()), None)):
         for name, module in model.named_modules():
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if reset is not None:

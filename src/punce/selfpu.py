@@ -10,6 +10,7 @@ labelled negatives, which a PU problem does not have.
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,10 +28,10 @@ from punce.holdout import can_choose, holdout_split
 from punce.labels import UNLABELLED, Labels
 from punce.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
-from punce.risks import NNPU
+from punce.risks import NNPU, RiskWarning
 from punce.risks.base import group_means
 from punce.risks.zero_one import zero_one_risk
-from punce.run import Run, fingerprint
+from punce.run import Run, fingerprint, own_dropout
 from punce.scenario import check_prior
 from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
 from punce.sync_norm import synchronise_batch_norm
@@ -76,6 +77,14 @@ class SelfPUConfig:
         if not 0 <= self.ema_decay < 1 or self.consistency_weight < 0:
             raise InputError("ema_decay must lie in [0, 1) and consistency_weight must not be negative")
 
+    @classmethod
+    def in_proportion(cls, epochs: int, **changes: Any) -> SelfPUConfig:
+        """So many epochs with trusted sets picked as 60 epochs have them: from 1/6 to 5/6 of the way, every sixth."""
+        every = max(1, round(epochs / 6))
+        last = max(0, min(5 * every, epochs - 1))
+        schedule = {"select_from": min(every, last), "select_until": last, "select_every": every}
+        return cls(epochs=epochs, **{**schedule, **changes})
+
     def trusted_share(self, network: int, epoch: int) -> float | None:
         """The share of U that a network trusts from this epoch on, or None where nothing is picked anew."""
         picks = range(self.select_from, self.select_until + 1, self.select_every)
@@ -104,6 +113,7 @@ def selfpu(
     """
     check_training_rows(X, labels, "Self-PU")
     check_prior(prior, open_interval=True)
+    _warn_without_trusted_rows(config)
     train, held_out = holdout_split(labels, config.validation_share, config.seed)
     batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
     total = config.epochs * batches.per_epoch
@@ -116,57 +126,76 @@ def selfpu(
     unlabelled = train[label_of[train.to(X.device)].cpu() == UNLABELLED].to(X.device)
     trusted = [Trusted(len(X), prior, X.device) for _ in pair.students]
     best, is_chosen = Best(teachers.first), can_choose(labels, held_out)
-    run = Run(
-        "selfpu",
-        total,
-        {
-            **asdict(config),
-            **{"prior": prior, "view": repr(view), "n_rows": len(X)},
-            "rows": fingerprint(X, labels) if folder is not None else None,
-        },
-        {"pair": pair, "teachers": teachers, "optimizer": optimizer, "best": best, "a": trusted[0], "b": trusted[1]},
-        folder=folder,
-        steps_per_epoch=batches.per_epoch,
-        rows_per_step=config.batch_size,
-        progress=progress,
-        writer=writer,
-    )
-    for step in run.steps():
-        epoch, step_of_epoch = divmod(step, batches.per_epoch)
-        if step_of_epoch == 0:
-            for k, student in enumerate(pair.students):
-                if (share := config.trusted_share(k, epoch)) is not None:
-                    trusted[k].pick(score_rows(student, view, X[unlabelled]), unlabelled, share, prior)
-        rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
-        x = view.clean(X[rows])
-        scores, targets = ranked(x), teachers(x)
-        with run.naming_rows(rows, x):
-            parts = [
-                _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
-                for k in range(2)
-            ]
-        losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
-        loss = losses[0] + losses[1]
-        run.require_finite(loss, rows)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        run.require_finite_gradients(rows, x)
-        set_rate(optimizer, warmup_cosine(step, total))
-        optimizer.step()
-        teachers.follow(pair, ema_decay(step, config.ema_decay))
-        run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
-        if run.is_epoch_end(step):
-            run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
-            if is_chosen:
-                scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
-                errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
-                for teacher, error in zip(teachers.both, errors, strict=True):
-                    best.offer(teacher, error)
-                run.record(held_out_risk=min(errors))
+    with own_dropout(config.seed, X.device):
+        run = Run(
+            "selfpu",
+            total,
+            {
+                **asdict(config),
+                **{"prior": prior, "view": repr(view), "n_rows": len(X)},
+                "rows": fingerprint(X, labels) if folder is not None else None,
+            },
+            {
+                "pair": pair,
+                "teachers": teachers,
+                "optimizer": optimizer,
+                "best": best,
+                "a": trusted[0],
+                "b": trusted[1],
+            },
+            folder=folder,
+            steps_per_epoch=batches.per_epoch,
+            rows_per_step=config.batch_size,
+            progress=progress,
+            writer=writer,
+        )
+        for step in run.steps():
+            epoch, step_of_epoch = divmod(step, batches.per_epoch)
+            if step_of_epoch == 0:
+                for k, student in enumerate(pair.students):
+                    if (share := config.trusted_share(k, epoch)) is not None:
+                        trusted[k].pick(score_rows(student, view, X[unlabelled]), unlabelled, share, prior)
+            rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
+            x = view.clean(X[rows])
+            scores, targets = ranked(x), teachers(x)
+            with run.naming_rows(rows, x):
+                parts = [
+                    _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
+                    for k in range(2)
+                ]
+            losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
+            loss = losses[0] + losses[1]
+            run.require_finite(loss, rows)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            run.require_finite_gradients(rows, x)
+            set_rate(optimizer, warmup_cosine(step, total))
+            optimizer.step()
+            teachers.follow(pair, ema_decay(step, config.ema_decay))
+            run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
+            if run.is_epoch_end(step):
+                run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
+                if is_chosen:
+                    scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
+                    errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
+                    for teacher, error in zip(teachers.both, errors, strict=True):
+                        best.offer(teacher, error)
+                    run.record(held_out_risk=min(errors))
     chosen = Scorer(encoder)
     chosen.load_state_dict(best.state if is_chosen and config.epochs else teachers.first.state_dict())
     chosen.eval()
     return chosen.linear_head(run.history)
+
+
+def _warn_without_trusted_rows(config: SelfPUConfig) -> None:
+    """Two networks that never trust a row are nnPU with teachers, not Self-PU; shares of 0 ask for just that."""
+    if 0 < config.epochs <= config.select_from and any(config.trusted_shares):
+        warnings.warn(
+            f"Self-PU picks trusted rows from epoch {config.select_from} on, but trains for {config.epochs}: it never "
+            f"picks any; use SelfPUConfig.in_proportion({config.epochs}), or set select_from and select_until",
+            RiskWarning,
+            stacklevel=3,
+        )
 
 
 class Pair(nn.Module):

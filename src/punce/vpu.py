@@ -26,8 +26,18 @@ from punce.optim import build_optimizer, set_rate, warmup_cosine
 from punce.probe import LinearHead
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
-from punce.run import Run, fingerprint
-from punce.scorer import Best, Observer, Scorer, check_training_rows, observed, on_all_ranks, reinitialise, score_rows
+from punce.run import Run, fingerprint, own_dropout, weights_fingerprint
+from punce.scorer import (
+    WITHOUT_PART,
+    Best,
+    Observer,
+    Scorer,
+    check_training_rows,
+    observed,
+    on_all_ranks,
+    reinitialise,
+    score_rows,
+)
 from punce.sync_norm import synchronise_batch_norm
 from punce.views import View
 
@@ -121,50 +131,57 @@ def train_vpu(
     optimizer = build_optimizer(model, "adam", config.lr, config.weight_decay, betas=config.betas)
     label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
     best, is_chosen = Best(model), can_choose(labels, held_out)
-    run = Run(
-        "vpu",
-        total,
-        {
-            **asdict(config),
-            **{"view": repr(view), "n_rows": len(X)},
-            "rows": fingerprint(X, labels) if folder is not None else None,
-        },
-        {"model": model, "optimizer": optimizer, "best": best},
-        folder=folder,
-        steps_per_epoch=batches.per_epoch,
-        rows_per_step=config.batch_size,
-        progress=progress,
-        writer=writer,
-    )
-    for step in run.steps():
-        batch = train[batches.rows(step)]
-        pairs = _draw_pairs(batch, labels, config, step).own_part(collectives.rank(), collectives.world_size())
-        rows, partners, mix = (part.to(X.device) for part in (pairs.rows, pairs.partners, pairs.mix))
-        is_u = label_of[rows] == UNLABELLED
-        x = view.clean(X[rows])
-        mixed = mix_up(x[is_u], view.clean(X[partners[is_u]]), mix[is_u])
-        scores, mixed_scores = ranked(x, mixed)
-        with run.naming_rows(rows, x):
-            variational = risk(scores, label_of[rows])
-            consistency = risk.consistency(mixed_scores, scores[is_u], mix[is_u])
-        run.require_finite(variational + consistency, rows)
-        optimizer.zero_grad()
-        (variational + consistency).backward()
-        run.require_finite_gradients(rows, x)
-        set_rate(optimizer, warmup_cosine(step, total))
-        optimizer.step()
-        run.log(variational=variational, consistency=consistency)
-        if run.is_epoch_end(step):
-            run.record(**observed(observer, model, view))
-            if is_chosen:
-                loss = float(risk.value(score_rows(model, view, X[held_out]), label_of[held_out]))
-                best.offer(model, loss)
-                run.record(held_out_variational=loss)
+    with own_dropout(config.seed, X.device):
+        run = Run(
+            "vpu",
+            total,
+            {
+                **asdict(config),
+                **{"view": repr(view), "n_rows": len(X)},
+                "rows": fingerprint(X, labels) if folder is not None else None,
+                "first_weights": _first_weights(encoder, config) if folder is not None else None,
+            },
+            {"model": model, "optimizer": optimizer, "best": best},
+            folder=folder,
+            steps_per_epoch=batches.per_epoch,
+            rows_per_step=config.batch_size,
+            progress=progress,
+            writer=writer,
+        )
+        for step in run.steps():
+            batch = train[batches.rows(step)]
+            pairs = _draw_pairs(batch, labels, config, step).own_part(collectives.rank(), collectives.world_size())
+            rows, partners, mix = (part.to(X.device) for part in (pairs.rows, pairs.partners, pairs.mix))
+            is_u = label_of[rows] == UNLABELLED
+            x = view.clean(X[rows])
+            mixed = mix_up(x[is_u], view.clean(X[partners[is_u]]), mix[is_u])
+            scores, mixed_scores = ranked(x, mixed)
+            with run.naming_rows(rows, x):
+                variational = risk(scores, label_of[rows])
+                consistency = risk.consistency(mixed_scores, scores[is_u], mix[is_u])
+            run.require_finite(variational + consistency, rows)
+            optimizer.zero_grad()
+            (variational + consistency).backward()
+            run.require_finite_gradients(rows, x)
+            set_rate(optimizer, warmup_cosine(step, total))
+            optimizer.step()
+            run.log(variational=variational, consistency=consistency)
+            if run.is_epoch_end(step):
+                run.record(**observed(observer, model, view))
+                if is_chosen:
+                    loss = float(risk.value(score_rows(model, view, X[held_out]), label_of[held_out]))
+                    best.offer(model, loss)
+                    run.record(held_out_variational=loss)
     if is_chosen and config.epochs:
         model.load_state_dict(best.state)
     model.eval()
     scale = phi_scale(score_rows(model, view, X[held_out if len(held_out) else train]), config.quantile)
     return VariationalHead(model.linear_head(run.history), scale)
+
+
+def _first_weights(encoder: Encoder, config: VPUConfig) -> str | None:
+    """What a resumed run must begin with again; from scratch that is a function of the seed."""
+    return None if config.from_scratch else weights_fingerprint(encoder, WITHOUT_PART)
 
 
 class _WithMixed(nn.Module):

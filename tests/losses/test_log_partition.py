@@ -83,10 +83,55 @@ def test_what_is_kept_for_the_backward_pass_is_bounded(monkeypatch: pytest.Monke
     budget = 16 * 128 * 128 * 4
     monkeypatch.setitem(module._KEPT_BYTES, "cpu", budget)
     for n in (1000, 3000):
-        node = log_partition(unit(n, 8, torch.float32), 0.5, 128).grad_fn
-        kept = sum(tile.numel() * 4 for tile in node.tiles._kept)  # type: ignore[union-attr]
+        lse = log_partition(unit(n, 8, torch.float32), 0.5, 128)
+        kept = sum(tile.numel() * 4 for tile in tiles_kept_by(lse))
         assert 0.9 * budget < kept <= budget
     assert not log_partition(unit(50).detach(), 0.5).requires_grad
+
+
+def tiles_kept_by(lse: Tensor) -> tuple[Tensor, ...]:
+    """What autograd saved beside z, the sums and the rows of all ranks."""
+    return lse.grad_fn.saved_tensors[3:]  # type: ignore[union-attr, no-any-return]
+
+
+def test_what_was_kept_is_freed_by_the_backward_pass_unless_the_graph_is_retained() -> None:
+    z = unit(60)
+    lse = log_partition(z, 0.5, 16)
+    n_tiles = len(tiles_kept_by(lse))
+    assert n_tiles
+    lse.sum().backward(retain_graph=True)
+    assert len(tiles_kept_by(lse)) == n_tiles
+    lse.sum().backward()
+    with pytest.raises(RuntimeError, match="already been freed"):
+        tiles_kept_by(lse)
+
+
+def test_memory_without_a_gradient_follows_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    new_empty = Tensor.new_empty
+
+    def noting(self: Tensor, size: object, **options: object) -> Tensor:
+        made = new_empty(self, size, **options)  # type: ignore[call-overload]
+        sizes.append(made.numel())
+        return made  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Tensor, "new_empty", noting)
+    log_partition(unit(50).detach(), 0.5, 1024)
+    assert max(sizes) == 50 * 50
+
+
+@pytest.mark.parametrize("temperature", [0.5, 0.01])
+def test_autocast_does_not_round_the_second_derivative(temperature: float) -> None:
+    z = unit(30, 5, torch.float32)
+
+    def first_derivative() -> Tensor:
+        (grad,) = torch.autograd.grad(log_partition(z, temperature).sum(), z, create_graph=True)
+        return grad
+
+    exact = first_derivative()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        ours = first_derivative()
+    assert torch.equal(ours, exact)
 
 
 @pytest.mark.filterwarnings("default")  # dynamo warns about its own look at .grad

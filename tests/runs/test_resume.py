@@ -204,6 +204,8 @@ def test_other_rows_labels_or_encoders_in_the_same_folder_are_refused(tmp_path: 
         pretrain(small_mlp(), Embedding(), X, np.roll(labels, 1), InfoNCE(), **run)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"encoder: 'MLP, .* there, 'MLP, .* here"):
         pretrain(MLP(12, width=0.01), Embedding(), X, labels, InfoNCE(), **run)  # type: ignore[arg-type]
+    torch.manual_seed(1)  # other first weights are no other run: those of the checkpoint take their place
+    pretrain(MLP(12, width=0.002), Embedding(), X, labels, InfoNCE(), **run)  # type: ignore[arg-type]
 
 
 def test_another_number_of_threads_is_warned_of(tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def interrupted_at(step: int) -> Iterator[None]:
     """Every stage saves at each step and is thrown out of `step`, after its loss and before its optimiser step."""
     original, constructor = Run.require_finite, Run.__init__
 
-    def throwing(self: Run, loss: Tensor, rows: Tensor) -> None:
+    def throwing(self: Run, *args: Tensor) -> None:
         if self.step == step:
             raise Interruption
-        original(self, loss, rows)
+        original(self, *args)
 
     def saving(self: Run, *args: Any, **kwargs: Any) -> None:
         constructor(self, *args, **{**kwargs, "save_every": 0.0})

@@ -98,6 +98,23 @@ def test_interrupted_training_ends_in_the_same_bits(risk: Risk, changes: dict[st
     assert_resumes_exactly(scratch(risk, config), tmp_path, step=6)
 
 
+def test_augmented_rows_have_one_plan_for_each_epoch_over_the_training_rows_alone() -> None:
+    d, plans = digits(), []
+
+    class Noting:
+        clean = staticmethod(d.view.clean)
+
+        def plan(self, n_rows: int, seed: int, epoch: int, X: torch.Tensor) -> object:
+            plans.append((n_rows, epoch, X))
+            return d.view.plan(n_rows, seed, epoch, X)
+
+    config = FinetuneConfig(epochs=2, batch_size=512, augment=True)
+    finetune(small_encoder(), Noting(), d.X, d.labels, NNPU(d.prior), config, prior=d.prior)  # type: ignore[arg-type]
+    train, _ = holdout_split(d.labels, config.validation_share, config.seed)
+    assert [(n_rows, epoch) for n_rows, epoch, _ in plans] == [(len(train), 0), (len(train), 1)]
+    assert all(torch.equal(X, d.X[train]) for _, _, X in plans)  # no value of a held-out row is mixed in
+
+
 def test_interrupted_fine_tuning_ends_in_the_same_bits(tmp_path: Path) -> None:
     d = digits()
 

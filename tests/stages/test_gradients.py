@@ -31,7 +31,7 @@ STAGES: dict[str, Callable[[MLP], object]] = {
     ),
     "finetune": lambda e: finetune(e, D.view, D.X, D.labels, NNPU(D.prior), FinetuneConfig(1, 256), prior=D.prior),
     "vpu": lambda e: train_vpu(e, D.view, D.X, D.labels, VPUConfig(1, 256)),
-    "selfpu": lambda e: selfpu(e, D.view, D.X, D.labels, SelfPUConfig(1, 256), prior=D.prior),
+    "selfpu": lambda e: selfpu(e, D.view, D.X, D.labels, SelfPUConfig.in_proportion(1, batch_size=256), prior=D.prior),
 }
 
 

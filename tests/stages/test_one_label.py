@@ -43,7 +43,7 @@ def test_every_stage_is_trained(one: Digits) -> None:
     heads = [
         train_from_scratch(small_encoder(), one.view, X, labels, NNPU(prior), config, prior=prior),
         train_vpu(small_encoder(), one.view, X, labels, VPUConfig(epochs=2, batch_size=256)).linear,
-        selfpu(small_encoder(), one.view, X, labels, SelfPUConfig(epochs=2, batch_size=256), prior=prior),
+        selfpu(small_encoder(), one.view, X, labels, SelfPUConfig.in_proportion(2, batch_size=256), prior=prior),
     ]
     for head in heads:
         assert head.weight.abs().max() > 0  # it starts at zero

@@ -38,7 +38,8 @@ def vpu(X: Tensor, labels: Labels, folder: Path) -> object:
 
 
 def self_pu(X: Tensor, labels: Labels, folder: Path) -> object:
-    return selfpu(small_encoder(), D.view, X, labels, SelfPUConfig(1, 256), prior=D.prior, folder=folder)
+    config = SelfPUConfig.in_proportion(1, batch_size=256)
+    return selfpu(small_encoder(), D.view, X, labels, config, prior=D.prior, folder=folder)
 
 
 STAGES: list[tuple[Stage, Tensor]] = [(run_probe, FEATURES), (joint, D.X), (vpu, D.X), (self_pu, D.X)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 from punce.errors import InputError
 from punce.holdout import holdout_split
 from punce.probe import extract_features
-from punce.risks import NNPU
+from punce.risks import NNPU, RiskWarning
 from punce.selfpu import Pair, SelfPUConfig, Teachers, Trusted, _parts, ema_decay, selfpu
 from tests.stages.digits import Trainer, assert_resumes_exactly, assert_same_bits, digits, small_encoder, weights_after
 
@@ -155,7 +156,7 @@ def test_the_returned_network_is_the_best_teacher_by_held_out_risk() -> None:
         first.append(scores_of(d.X_test))  # type: ignore[operator]
         return {}
 
-    config = SelfPUConfig(epochs=4, batch_size=256, validation_share=0.0)
+    config = SelfPUConfig.in_proportion(4, batch_size=256, validation_share=0.0)
     head = selfpu(encoder, d.view, d.X, d.labels, config, prior=d.prior, observer=observer)
     final = head(extract_features(encoder, d.view, d.X_test))
     torch.testing.assert_close(final, first[-1], rtol=1e-4, atol=1e-4)  # without held-out rows: the first, at the end
@@ -169,6 +170,37 @@ def test_interrupted_training_ends_in_the_same_bits(step: int, tmp_path: Path) -
 def test_same_seed_same_weights() -> None:
     one = weights_after(trainer(SHORT), seed=1)
     assert_same_bits(one, weights_after(trainer(SHORT), seed=2))
+
+
+@pytest.mark.parametrize(
+    ("epochs", "picks"),
+    [
+        (60, [10, 20, 30, 40, 50]),  # as published
+        (100, [17, 34, 51, 68, 85]),
+        (10, [2, 4, 6, 8]),
+        (6, [1, 2, 3, 4, 5]),
+        (3, [1, 2]),
+        (2, [1]),
+        (1, [0]),
+    ],
+)
+def test_trusted_rows_are_picked_in_proportion_to_the_epochs(epochs: int, picks: list[int]) -> None:
+    config = SelfPUConfig.in_proportion(epochs, batch_size=256)
+    shares = [config.trusted_share(0, epoch) for epoch in range(epochs)]
+    assert [epoch for epoch, share in enumerate(shares) if share is not None] == picks
+    assert shares[picks[-1]] == config.trusted_shares[0]
+
+
+def test_a_run_too_short_to_trust_any_row_is_warned_of() -> None:
+    d, too_short = digits(), SelfPUConfig(epochs=1, batch_size=1024)
+    with pytest.warns(
+        RiskWarning, match=r"from epoch 10 on, but trains for 1: it never picks any; .*in_proportion\(1\)"
+    ):
+        selfpu(small_encoder(), d.view, d.X, d.labels, too_short, prior=d.prior)
+    without = replace(too_short, trusted_shares=(0.0, 0.0))  # asked for: no warning, which would be an error here
+    selfpu(small_encoder(), d.view, d.X, d.labels, without, prior=d.prior)
+    before_the_one_epoch = replace(too_short, select_from=0, select_until=0)
+    selfpu(small_encoder(), d.view, d.X, d.labels, before_the_one_epoch, prior=d.prior)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,33 @@ def test_a_run_does_not_go_on_with_other_rows_or_another_encoder(roberta: Path, 
         tune(roberta, SCL(0.3), folder=tmp_path, X=lambda X, _: X.flip(0))
     with pytest.raises(InputError, match="of another configuration"):
         tune(write_tiny_roberta(tmp_path / "other", WORDS, seed=1), SCL(0.3), folder=tmp_path)
+
+
+def test_a_run_does_not_go_on_with_other_weights_or_validation_rows(roberta: Path, tmp_path: Path) -> None:
+    def go_on(change: Callable[[Transformer, Tensor], Tensor]) -> None:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            encoder = Transformer(roberta)
+        X, labels, (X_dev, labels_dev) = data(encoder)
+        validation = (change(encoder, X_dev), labels_dev)
+        fewshot(encoder, Text(), X, labels, SCL(0.3), CONFIG, validation=validation, folder=tmp_path)
+
+    def other_weights(encoder: Transformer, X_dev: Tensor) -> Tensor:
+        with torch.no_grad():
+            next(encoder.backbone.parameters()).add_(1e-3)
+        return X_dev
+
+    def other_projector(encoder: Transformer, X_dev: Tensor) -> Tensor:
+        with torch.no_grad():
+            next(encoder.projector.parameters()).add_(1.0)
+        return X_dev
+
+    go_on(lambda encoder, X_dev: X_dev)
+    with pytest.raises(InputError, match="validation: "):
+        go_on(lambda encoder, X_dev: X_dev.flip(0))
+    with pytest.raises(InputError, match="first_weights: "):
+        go_on(other_weights)
+    go_on(other_projector)  # which takes no part
 
 
 def test_the_global_stream_is_left_alone(roberta: Path) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from punce.encoders.pretrained import quietly, require_transformers
+from punce.random_stream import seeded
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _SIZES = {
@@ -35,8 +34,7 @@ def write_tiny_roberta(folder: Path, words: tuple[str, ...] = (), seed: int = 0,
     import transformers
 
     roberta: Any = transformers  # whose annotations are narrower than what it takes
-    with quietly(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with quietly(), seeded(seed):
         tokenizer = roberta.RobertaTokenizer(*_vocabulary(words))
         config = roberta.RobertaConfig(**{"vocab_size": len(tokenizer), **_SIZES, **sizes})
         roberta.RobertaModel(config).save_pretrained(folder)

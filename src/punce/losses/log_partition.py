@@ -17,7 +17,7 @@ Shape legend: M rows of every rank, R rows of this rank, K embedding size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -82,27 +82,30 @@ class _LogPartition(torch.autograd.Function):
         with _full_precision(z):
             gathered = collectives.gather_rows(z)
             ctx.tile = tile or _TILE.get(z.device.type, _TILE_ACCELERATOR)
-            ctx.tiles = _Tiles(gathered, temperature, ctx.tile, keep=ctx.needs_input_grad[0])
+            tiles = _Tiles(gathered, temperature, ctx.tile, keep=ctx.needs_input_grad[0])
             if _exp_is_safe(temperature, z.dtype):
-                lse = _row_sums(ctx.tiles, len(z)).log_()
+                lse = _row_sums(tiles, len(z)).log_()
             else:
                 lse = _running_max_lse(gathered, temperature, ctx.tile)
-        ctx.save_for_backward(z, lse)
+        ctx.start, ctx.stop = gathered.start, gathered.stop
+        # All that is large is saved this way, so that autograd frees it after backward() unless the graph is retained.
+        ctx.save_for_backward(z, lse, gathered.rows, *tiles.kept)
         return lse
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
         (grad,) = grads
-        z, lse = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return _differentiable_grad(z, grad, ctx), None, None
+        z, lse, rows, *kept = ctx.saved_tensors
         with _full_precision(z):
+            if torch.is_grad_enabled():
+                return _differentiable_grad(z, grad, ctx), None, None
+            gathered = GatheredRows(rows, ctx.start, ctx.stop)
             if _exp_is_safe(ctx.temperature, z.dtype):
                 # a_i = g_i / Σ_k E_ik; a lone row has an empty sum and gets no gradient.
                 a = torch.where(lse == -math.inf, 0.0, grad * (-lse).exp())
-                dz = _grad_from_tiles(ctx.tiles, a)
+                dz = _grad_from_tiles(_Tiles(gathered, ctx.temperature, ctx.tile, kept=kept), a)
             else:
-                dz = _running_max_grad(ctx.tiles.gathered, lse, grad, ctx)
+                dz = _running_max_grad(gathered, lse, grad, ctx)
         return dz.div_(ctx.temperature), None, None
 
 
@@ -144,29 +147,33 @@ def _spans(gathered: GatheredRows, tile: int, *, upper: bool) -> Iterator[_Span]
 class _Tiles:
     """The tiles of E = exp(z·zᵀ/τ), 0 where a point meets itself; the first ones are kept for the next pass.
 
-    One process holds every row, so E is symmetric and only tiles on and above the diagonal are needed.
+    One process holds every row, so E is symmetric and only tiles on and above the diagonal are needed. `keep` fills
+    :attr:`kept` in the first pass; a later pass is given what is `kept`.
     """
 
-    def __init__(self, gathered: GatheredRows, temperature: float, tile: int, keep: bool) -> None:
+    def __init__(
+        self, gathered: GatheredRows, temperature: float, tile: int, *, keep: bool = False, kept: Sequence[Tensor] = ()
+    ) -> None:
         self.gathered = gathered
         self.symmetric = gathered.is_local
         self.rows = gathered.rows[gathered.start : gathered.stop]
         self._temperature, self._tile = temperature, tile
-        self._kept: list[Tensor] = []
+        self.kept = list(kept)
         budget = _KEPT_BYTES.get(self.rows.device.type, _KEPT_BYTES_ACCELERATOR)
         self._n_kept = budget // (tile * tile * self.rows.element_size()) if keep else 0
+        self._largest = min(tile, len(self.rows)) * min(tile, len(gathered.rows))
 
     def __iter__(self) -> Iterator[tuple[_Span, Tensor]]:
         # One scratch buffer for all tiles that are not kept: fresh memory for each would cost as much as its GEMM.
         scratch = self.rows.new_empty(0)
         for index, span in enumerate(_spans(self.gathered, self._tile, upper=self.symmetric)):
-            if index < len(self._kept):
-                yield span, self._kept[index]
+            if index < len(self.kept):
+                yield span, self.kept[index]
             elif index < self._n_kept:
-                self._kept.append(self._compute(span, self.rows.new_empty(span.shape)))
-                yield span, self._kept[index]
+                self.kept.append(self._compute(span, self.rows.new_empty(span.shape)))
+                yield span, self.kept[index]
             else:
-                scratch = scratch if scratch.numel() else self.rows.new_empty(self._tile**2)
+                scratch = scratch if scratch.numel() else self.rows.new_empty(self._largest)
                 yield span, self._compute(span, scratch[: math.prod(span.shape)].view(span.shape))
 
     def _compute(self, span: _Span, out: Tensor) -> Tensor:

@@ -88,7 +88,9 @@ class PvU(Risk):
 
     def extra_repr(self) -> str:
         """For ``repr``."""
-        return f"prior={self.prior}, correction={self.correction!r}, surrogate={self.surrogate.name!r}"
+        text = f"prior={self.prior}, correction={self.correction!r}, surrogate={self.surrogate.name!r}"
+        # It moves the cut of this correction alone; a run of another one may not be told apart by it.
+        return f"{text}, target_share={self.target_share:g}" if self.correction == "threshold" else text
 
     def _weighted(
         self, as_positive: Tensor, as_negative: Tensor, positive: Tensor, negative: Tensor, is_u: Tensor

@@ -24,6 +24,7 @@ HEADS: tuple[str, ...] = (*RISKS, "pupl", "selfpu")
 HEAD_PARTS = ("weight", "bias", "mean", "scale")
 _ROWS_SEEN = 900_000  # what an automatic number of epochs aims at: 15 epochs of MNIST
 _EPOCHS = (10, 100)
+_PN_SHARE = 0.5
 
 
 def check_head(risk: str) -> None:
@@ -62,13 +63,19 @@ def batch_size(n_rows: int, most: int = 1024) -> int:
     return min(most, max(64, n_rows // 8))
 
 
+def probe_config(settings: FitSettings, batch_size: int) -> ProbeConfig:
+    """The probe for a risk. PN draws P and U equally often: else no row would be more likely labelled than not."""
+    share = _PN_SHARE if settings.risk == "pn" else ProbeConfig.labelled_share
+    return ProbeConfig(seed=settings.random_state, batch_size=batch_size, labelled_share=share)
+
+
 def _frozen(
     encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
 ) -> LinearHead:
     features = extract_features(encoder, view, x).cpu()
     if settings.risk == "pupl":
         return pupl(features, labels, PuplConfig(seed=settings.random_state))
-    config = ProbeConfig(seed=settings.random_state, batch_size=batch_size(len(x), 4096))
+    config = probe_config(settings, batch_size(len(x), 4096))
     risk = build_risk(settings.risk, settings.prior)
     return probe(features, labels, risk, config, prior=settings.prior, folder=folder)
 
@@ -96,7 +103,7 @@ def _vpu(
 def _selfpu(
     encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
 ) -> LinearHead:
-    config = SelfPUConfig(**_joint_settings(x, settings))
+    config = SelfPUConfig.in_proportion(**_joint_settings(x, settings))
     return selfpu(encoder, view, x, labels, config, prior=settings.prior, folder=folder, progress=settings.progress)
 
 

@@ -17,6 +17,7 @@ from punce.labels import Labels
 from punce.losses import LOSSES, ContrastiveLoss, PuNCE
 from punce.pretrain import PretrainConfig, pretrain
 from punce.probe import LinearHead, extract_features
+from punce.random_stream import seeded
 from punce.routes.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_head, pretrains
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.views import VIEWS, View
@@ -50,8 +51,11 @@ class NetworkRoute:
         """Pretrain and probe on all rows but a held-out share, which no stage sees."""
         x = as_tensor(X)
         self._row_shape = tuple(x.shape[1:])
-        torch.manual_seed(settings.random_state)
         self._device = check_device(settings.device)
+        with seeded(settings.random_state, self._device):  # the encoder's first weights
+            return self._fit(x, labels, settings)
+
+    def _fit(self, x: Tensor, labels: Labels, settings: FitSettings) -> Fitted:
         self._choose(x, settings)
         assert self._encoder is not None
         assert self._view is not None

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from punce.encoders import ENCODERS, Encoder, Transformer
@@ -15,6 +14,7 @@ from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.model_file import ModelFileError
+from punce.random_stream import seeded
 from punce.routes.chosen_network import fit_chosen_network
 from punce.routes.kinds import is_missing
 from punce.routes.network import NetworkRoute, check_device
@@ -41,8 +41,7 @@ class TextRoute:
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Choose how to read the texts, and return what the first prior is estimated on: embeddings, or the texts."""
         texts = as_texts(X)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.random_state)  # a new encoder draws its projector
+        with seeded(settings.random_state):  # a new encoder draws its projector
             encoder = _encoder_for(settings.encoder)
         if encoder is None:
             self._notes = _why_word_counts(settings.encoder)

@@ -14,9 +14,10 @@ from punce.errors import InputError
 from punce.finetune import FinetuneConfig, finetune
 from punce.labels import Labels
 from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.probe import LinearHead, extract_features, probe
+from punce.random_stream import seeded
 from punce.risks import build_risk
-from punce.routes.heads import HEAD_PARTS, batch_size
+from punce.routes.heads import HEAD_PARTS, batch_size, probe_config
 from punce.routes.network import build_loss, check_device, outer_split
 from punce.routes.route import FitSettings, Fitted, Floats, State
 from punce.views import Text
@@ -47,7 +48,10 @@ class TunedTransformer:
                 "or transfer='probe', which keeps the transformer frozen"
             )
         device = check_device(settings.device)
-        torch.manual_seed(settings.random_state)
+        with seeded(settings.random_state, device):
+            return self._fit(texts, labels, settings, device)
+
+    def _fit(self, texts: list[str], labels: Labels, settings: FitSettings, device: torch.device) -> Fitted:
         self._encoder.to(device)
         train, held_out = outer_split(labels, settings.random_state)
         x, known = self._encoder.tokens([texts[i] for i in train]).to(device), labels[train.numpy()]
@@ -78,9 +82,7 @@ class TunedTransformer:
         """The head alone first: a random one would pull the pretrained features apart before it knows anything."""
         risk, seed = build_risk(settings.risk, settings.prior), settings.random_state
         features = extract_features(self._encoder, self._view, x)
-        start = probe(
-            features, labels, risk, ProbeConfig(seed=seed, batch_size=batch_size(len(x))), prior=settings.prior
-        )
+        start = probe(features, labels, risk, probe_config(settings, batch_size(len(x))), prior=settings.prior)
         config = FinetuneConfig(
             epochs=settings.epochs or _epochs(len(x)),
             batch_size=32,

@@ -1,0 +1,103 @@
+"""A folder with half a run is not gone on with from another encoder, head or set of weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from punce.errors import InputError
+from punce.finetune import FinetuneConfig, finetune
+from punce.probe import LinearHead, ProbeConfig, probe
+from punce.risks import NNPU, PvU
+from punce.vpu import VPUConfig, train_vpu
+from tests.stages.digits import Interruption, digits, interrupted_at, small_encoder
+
+D = digits()
+SIZE = small_encoder().feature_size
+WEIGHTS = torch.full((len(D.X),), 0.25)
+
+
+def head(seed: int = 0, noise: float = 0.0) -> LinearHead:
+    random = torch.Generator().manual_seed(seed)
+    weight = torch.randn(SIZE, generator=random) * (1 + noise)
+    return LinearHead(weight, torch.tensor(0.3), torch.zeros(SIZE), torch.ones(SIZE))
+
+
+def tune(folder: Path, seed: int = 0, projector: float = 0.0, **options: object) -> None:
+    encoder, risk = small_encoder(seed), PvU(D.prior) if "weights" in options else NNPU(D.prior)
+    with torch.no_grad():
+        next(encoder.projector.parameters()).add_(projector)
+    arguments = {"prior": D.prior, "folder": folder, **options}
+    finetune(encoder, D.view, D.X, D.labels, risk, FinetuneConfig(1, 256), **arguments)  # type: ignore[arg-type]
+
+
+def stopped(folder: Path, **options: object) -> None:
+    with interrupted_at(3), pytest.raises(Interruption):
+        tune(folder, **options)  # type: ignore[arg-type]
+
+
+def test_fine_tuning_goes_on_from_the_encoder_it_began_with(tmp_path: Path) -> None:
+    stopped(tmp_path)
+    with pytest.raises(InputError, match=r"first_weights: '.*' there, '.*' here"):
+        tune(tmp_path, seed=1)
+    tune(tmp_path, projector=1.0)  # which takes no part
+
+
+def test_fine_tuning_goes_on_from_the_head_it_began_with(tmp_path: Path) -> None:
+    stopped(tmp_path, head=head())
+    with pytest.raises(InputError, match="began at another head"):
+        tune(tmp_path, head=head(1))
+    with pytest.raises(InputError, match="began at another head"):
+        tune(tmp_path)
+    tune(tmp_path, head=head(noise=1e-6))  # a probe made again with another number of threads
+
+
+def test_fine_tuning_without_a_head_does_not_go_on_with_one(tmp_path: Path) -> None:
+    stopped(tmp_path)
+    with pytest.raises(InputError, match="began at another head"):
+        tune(tmp_path, head=head())
+    tune(tmp_path)
+
+
+def test_fine_tuning_goes_on_with_the_weights_it_began_with(tmp_path: Path) -> None:
+    stopped(tmp_path, weights=WEIGHTS)
+    with pytest.raises(InputError, match="weights: "):
+        tune(tmp_path, weights=WEIGHTS / 2)
+    tune(tmp_path, weights=WEIGHTS)
+
+
+def test_the_probe_goes_on_with_the_weights_it_began_with(tmp_path: Path) -> None:
+    features = torch.randn(len(D.labels), 5, generator=torch.Generator().manual_seed(0))
+
+    def run(weights: torch.Tensor) -> None:
+        risk, config = PvU(D.prior), ProbeConfig(4, 256)
+        probe(features, D.labels, risk, config, prior=D.prior, weights=weights, folder=tmp_path)
+
+    with interrupted_at(3), pytest.raises(Interruption):
+        run(WEIGHTS)
+    with pytest.raises(InputError, match="weights: "):
+        run(WEIGHTS / 2)
+    run(WEIGHTS)
+
+
+@pytest.mark.parametrize("from_scratch", [False, True])
+def test_vpu_goes_on_from_the_encoder_it_began_with(from_scratch: bool, tmp_path: Path) -> None:
+    def run(seed: int) -> None:
+        config = VPUConfig(1, 256, from_scratch=from_scratch)
+        train_vpu(small_encoder(seed), D.view, D.X, D.labels, config, folder=tmp_path)
+
+    with interrupted_at(3), pytest.raises(Interruption):
+        run(0)
+    if not from_scratch:
+        with pytest.raises(InputError, match="first_weights: "):
+            run(1)
+        run(0)
+    else:  # whatever the encoder held is drawn anew
+        run(1)
+
+
+def test_pvu_with_another_cut_is_another_risk() -> None:
+    assert repr(PvU(0.4, "threshold")) != repr(PvU(0.4, "threshold", target_share=0.2))
+    assert "target_share" not in repr(PvU(0.4))
