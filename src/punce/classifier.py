@@ -323,7 +323,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _rows(self, X: Any) -> Any:
         """New rows as the route expects them; says if there is no fit yet."""
         check_is_fitted(self, "classes_")
-        return self._columns.take(plain_rows(X), type(self).__name__)
+        return self._columns.take(plain_rows(X), type(self).__name__, and_new=self.kind_ == "table")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

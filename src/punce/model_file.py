@@ -24,6 +24,7 @@ from punce.errors import InputError, PunceError, WriteError
 
 FORMAT = 1
 _TENSORS, _CONTENT, _MANIFEST = "model.safetensors", "model.json", "manifest.json"
+_FILES = {_TENSORS, _CONTENT, _MANIFEST}
 
 
 class ModelFileError(PunceError):
@@ -85,18 +86,18 @@ def _refuse_to_replace(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"the model cannot be saved: {folder} is a file; name a folder")
     names = {entry.name for entry in folder.iterdir()}
-    others = sorted(names - {_TENSORS, _CONTENT, _MANIFEST})
-    if names and (others or not _lists_a_model(folder)):
-        found = ", ".join((others or sorted(names))[:3])
+    if names and not _is_model(folder, names):
+        found = ", ".join(sorted(names - _FILES or names)[:3])
         raise InputError(
             f"the model cannot be saved: {folder} holds what is not a punce model ({found}) and would be deleted; "
             "name another folder, or empty this one"
         )
 
 
-def _lists_a_model(folder: Path) -> bool:
+def _is_model(folder: Path, names: set[str]) -> bool:
+    """Whether a folder holds a model and nothing else; a damaged one too, which is what replacing may be for."""
     try:
-        return _digests(folder) is not None
+        return names == _FILES or (names < _FILES and _digests(folder) is not None)
     except ModelFileError:
         return False
 

@@ -27,21 +27,22 @@ class Columns:
         names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else None
         return cls(names, int(shape[1]) if len(shape) == 2 else None)
 
-    def take(self, X: Any, estimator: str) -> Any:
+    def take(self, X: Any, estimator: str, *, and_new: bool = False) -> Any:
         """Rows to score with the columns that were learned from, by name where they have names; refuses what lacks one.
 
-        `estimator` is whose columns they are, for the error.
+        `estimator` is whose columns they are, for the error. `and_new` leaves others behind them, for a route that
+        reads by name and says what is new.
         """
         if issparse(X):
             raise InputError("sparse input is not supported; give X.toarray()")
         if self.names is not None:
-            return self._by_name(X, self.names)
+            return self._by_name(X, self.names, and_new)
         shape = np.shape(X)
         if self.width is not None and len(shape) == 2 and shape[1] != self.width:
             raise InputError(f"X has {shape[1]} features, but {estimator} is expecting {self.width} features as input")
         return X
 
-    def _by_name(self, X: Any, names: tuple[str, ...]) -> Any:
+    def _by_name(self, X: Any, names: tuple[str, ...], and_new: bool) -> Any:
         """A route that reads positions would score columns in another order without noticing."""
         if not isinstance(X, pd.DataFrame):
             raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
@@ -55,4 +56,5 @@ class Columns:
             )
         if twice := [name for name in dict.fromkeys(names) if count[name] > 1]:
             raise InputError(f"column names occur twice: {twice[:5]}; rename or remove one of each")
-        return X.iloc[:, [found.index(name) for name in names]]
+        new = [place for place, name in enumerate(found) if name not in names] if and_new else []
+        return X.iloc[:, [*(found.index(name) for name in names), *new]]
