@@ -58,7 +58,7 @@ def fit() -> object:
 
 
 def write_roberta(folder: Path) -> object:
-    pytest.importorskip("transformers")
+    pytest.importorskip("transformers", reason="the extra punce[text] is not installed")
     from punce.encoders.tiny_roberta import write_tiny_roberta
 
     return write_tiny_roberta(folder)
