@@ -23,14 +23,14 @@ from machine import save
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from punce.batches import StratifiedBatches
 from punce.encoders import MLP, AllConv, Encoder, ResNet18
 from punce.experiments import EXPERIMENTS
 from punce.experiments.cell import Cell
 from punce.experiments.scales import find_scale
 from punce.experiments.tables import shown
-from punce.holdout import holdout_split
 from punce.losses import PuNCE
+from punce.training.batches import StratifiedBatches
+from punce.training.holdout import holdout_split
 
 ASSUMPTIONS = {"sustained TFLOP/s": 10.0, "USD per GPU hour": 2.0, "tokens of a sentence": 32}
 SIZES = {"mnist": (60_000, 10_000), "cifar10": (50_000, 10_000)}  # training and test rows

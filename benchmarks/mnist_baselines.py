@@ -28,15 +28,15 @@ from torch import Tensor
 
 from punce.data import load, simulate_pu
 from punce.encoders import MLP
-from punce.finetune import FinetuneConfig, train_from_scratch
 from punce.labels import Labels
-from punce.probe import extract_features
 from punce.risks import NNPU, PN, UPU, PvU, Risk
 from punce.risks.vpu import phi_decision_score, phi_scale
-from punce.scorer import Observer, ScoreRows
-from punce.selfpu import SelfPUConfig, selfpu
+from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.probe import extract_features
+from punce.stages.scorer import Observer, ScoreRows
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
 from punce.views import View, digit
-from punce.vpu import VPUConfig, train_vpu
 
 NAME = "mnist_baselines"
 WIDTH, N_LABELLED, SEED = 0.2, 1000, 0

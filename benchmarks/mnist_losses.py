@@ -22,9 +22,9 @@ from machine import RESULTS, save
 from punce.data import Dataset, PUSample, load, simulate_pu
 from punce.encoders import MLP
 from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import ProbeConfig, extract_features, probe
 from punce.risks import NNPU
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import ProbeConfig, extract_features, probe
 from punce.views import VIEWS
 
 N_LABELLED, WIDTH = 1000, 0.2

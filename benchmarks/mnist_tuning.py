@@ -23,13 +23,13 @@ from machine import RESULTS, save
 
 from punce.data import Dataset, load, simulate_pu
 from punce.encoders import MLP
-from punce.holdout import holdout_split
+from punce.judging.metrics import auc_between
 from punce.losses import PuNCE
-from punce.metrics import auc_between
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.risks import NNPU
 from punce.risks.zero_one import zero_one_risk
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.training.holdout import holdout_split
 from punce.views import VIEWS
 
 NAME = "mnist_tuning"

@@ -84,8 +84,8 @@ def _pretrained(images: np.ndarray, epochs: int) -> np.ndarray:
 
     from punce.encoders import MLP
     from punce.losses import InfoNCE
-    from punce.pretrain import PretrainConfig, pretrain
-    from punce.probe import extract_features
+    from punce.stages.pretrain import PretrainConfig, pretrain
+    from punce.stages.probe import extract_features
     from punce.views import VIEWS
 
     torch.manual_seed(0)

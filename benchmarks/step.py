@@ -3,8 +3,9 @@
     python benchmarks/step.py                  # both widths; the table and benchmarks/results/step.json
     python benchmarks/step.py --widths 0.2
 
-The full step is that of `punce.pretrain` itself: two views, encoder, puNCE, the online head and its risk, checks,
-optimiser, history. The bare step runs the same encoder (projector included) on 2·batch ready-made views with the sum of
+The full step is that of `punce.stages.pretrain` itself: two views, encoder, puNCE, the online head and its risk,
+checks, optimiser, history. The bare step runs the same encoder (projector included) on 2·batch ready-made views with
+the sum of
 the projections as its loss, and the same optimiser. They take turns in one process, so that a slow moment of the
 machine hits both alike; times are medians over the rounds, the ratio is the median of the rounds' ratios. Parts are
 timed in the same rounds, by wrapping what the training loop calls.
@@ -34,13 +35,13 @@ import torch
 from machine import save
 from torch import Tensor
 
-from punce.batches import StratifiedBatches
 from punce.encoders import MLP
 from punce.losses import PuNCE
-from punce.optim import LARS, build_optimizer
-from punce.pretrain import PretrainConfig, pretrain
 from punce.risks import NNPU
-from punce.run import Run
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.training.batches import StratifiedBatches
+from punce.training.optim import LARS, build_optimizer
+from punce.training.run import Run
 from punce.views import digit
 from punce.views.image import ImagePlan
 

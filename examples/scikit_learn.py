@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from punce import PUClassifier
 from punce.data import simulate_pu
-from punce.splits import PUStratifiedKFold
+from punce.training.splits import PUStratifiedKFold
 
 
 def main(epochs: int = 10, n_folds: int = 3) -> float:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional  # imported after the group was made it would keep it: punce.collectives.leave
+import torch.distributed.nn.functional  # imported after the group was made it would keep it: see collectives.leave
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from punce import collectives
+from punce.training import collectives
 
 ROOT = Path(__file__).resolve().parent.parent
 RankFunction = Callable[[int, int], dict[str, Tensor]]

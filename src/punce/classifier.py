@@ -20,21 +20,21 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from punce.calibration import PUCalibrator
 from punce.errors import InputError
+from punce.judging.calibration import PUCalibrator
+from punce.judging.metrics import PUMetrics, check_collapse, pu_metrics
+from punce.judging.thresholds import Rule, check_rule, choose_threshold
+from punce.judging.used_prior import given_prior, prior_from_json, prior_to_json, tighter, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels, require_positive_and_unlabelled
 from punce.losses import LOSSES
-from punce.metrics import PUMetrics, check_collapse, pu_metrics
-from punce.model_file import ModelFileError, read_model, write_model
+from punce.models import ROUTES, FitSettings, Fitted, check_encoder, kind_of
+from punce.models.columns import Columns
+from punce.models.heads import check_head
+from punce.models.kinds import KINDS, check_rows, plain_rows
+from punce.models.network import check_device
 from punce.priors import PriorEstimate, estimate_prior
-from punce.routes import ROUTES, FitSettings, Fitted, check_encoder, kind_of
-from punce.routes.columns import Columns
-from punce.routes.heads import check_head
-from punce.routes.kinds import KINDS, check_rows, plain_rows
-from punce.routes.network import check_device
 from punce.scenario import Scenario, check_prior, check_scenario
-from punce.thresholds import Rule, check_rule, choose_threshold
-from punce.used_prior import given_prior, prior_from_json, prior_to_json, tighter, usable_interval, usable_prior
+from punce.storage.model_file import ModelFileError, read_model, write_model
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15

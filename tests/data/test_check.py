@@ -16,7 +16,7 @@ from punce.data import DataCheck, UserData, check, read, simulate_pu, stream
 from punce.data.leaks import separation
 from punce.data.row_sample import RowSample
 from punce.errors import InputError
-from tests.data.serving import real
+from tests.serving import real
 
 
 def _data(frame: pd.DataFrame, labels: np.ndarray | None) -> UserData:

@@ -85,7 +85,7 @@ def test_a_training_that_was_cut_off_goes_on_from_its_checkpoint(
         Job(punce(), cache, None).pretrained()
     assert not cache.has(str(punce().encoder_name))
     monkeypatch.setattr(encoder_cache, "write_model", original)
-    monkeypatch.setattr("punce.pretrain.warmup_cosine", lambda *_: epochs_done.append(1))  # a step would call it
+    monkeypatch.setattr("punce.stages.pretrain.warmup_cosine", lambda *_: epochs_done.append(1))  # a step would call it
     resumed, _ = Job(punce(), cache, None).pretrained()
     assert not epochs_done
     assert torch.equal(weights(whole), weights(resumed))
@@ -95,7 +95,7 @@ def test_checkpoints_of_other_code_are_dropped(tmp_path: Path, monkeypatch: pyte
     cache = EncoderCache(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        patched.setattr("punce.pretrain._architecture", lambda _: "an older network")
+        patched.setattr("punce.stages.pretrain._architecture", lambda _: "an older network")
         with pytest.raises(KeyboardInterrupt):
             Job(punce(), cache, None).pretrained()
     assert list(tmp_path.glob("*.run"))

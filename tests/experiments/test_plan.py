@@ -20,7 +20,7 @@ from punce.experiments.run_cell import run_cell
 from punce.experiments.scales import SCALES
 from punce.experiments.store import Record, ResultStore
 from punce.experiments.watching import MatrixProgress, show_plan, spoken
-from punce.selfpu import Trusted
+from punce.stages.selfpu import Trusted
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
 TABLE1 = EXPERIMENTS["table1"]

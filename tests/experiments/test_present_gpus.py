@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from punce.data.dataset import Dataset, Part
+from punce.datasets.dataset import Dataset, Part
 from punce.encoders import ResNet18
 from punce.experiments import EXPERIMENTS
 from punce.experiments.scales import find_scale

@@ -20,7 +20,6 @@ from typing import IO
 import psutil
 import pytest
 
-from punce.checkpoint import CheckpointWriteError
 from punce.errors import InputError, WriteError
 from punce.experiments import attempt as attempt_module
 from punce.experiments.attempt import Report, Task, attempt
@@ -30,6 +29,7 @@ from punce.experiments.run_cell import Outcome, run_cell
 from punce.experiments.runner import EXIT_TERMINATED, RunnerError, run_cells
 from punce.experiments.scales import changed
 from punce.experiments.store import ResultStore
+from punce.storage.checkpoint import CheckpointWriteError
 from tests.experiments.tiny import Told, cells, infonce, joint, numbers, punce
 
 PATIENCE = 60.0
@@ -215,7 +215,7 @@ def accuracies(**of_risk: float) -> Callable[..., Outcome]:
 
 def refusing(names: set[str]) -> Callable[[Path, str], None]:
     """A write_text on a disk that is full when a cell of these names is written."""
-    from punce.files import write_text
+    from punce.storage.files import write_text
 
     def write(path: Path, text: str) -> None:
         if path.stem in names:
@@ -299,7 +299,7 @@ def test_checkpoints_of_another_configuration_are_dropped_and_the_cell_is_done(t
     assert numbers(tmp_path, [joint()])[joint().name] == run_cell(joint(), tmp_path / "encoders").result
 
 
-@pytest.mark.filterwarnings("ignore::punce.checkpoint.CheckpointWarning")
+@pytest.mark.filterwarnings("ignore::punce.storage.checkpoint.CheckpointWarning")
 def test_checkpoints_that_cannot_be_read_are_dropped_and_the_cell_is_done(tmp_path: Path) -> None:
     store = ResultStore(tmp_path, "smoke")
     run_cell(joint(), tmp_path / "encoders", store.work_folder(joint()))

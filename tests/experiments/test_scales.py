@@ -12,14 +12,14 @@ from punce.errors import InputError
 from punce.experiments import EXPERIMENTS, protocol
 from punce.experiments.cell import Cell, Settings
 from punce.experiments.scales import SCALES, Scale, find_scale
-from punce.fewshot import FewshotConfig, run_fewshot
-from punce.finetune import FinetuneConfig
-from punce.pretrain import PretrainConfig
-from punce.probe import ProbeConfig
 from punce.risks import RISKS
-from punce.selfpu import SelfPUConfig
+from punce.stages.fewshot import FewshotConfig, run_fewshot
+from punce.stages.finetune import FinetuneConfig
+from punce.stages.pretrain import PretrainConfig
+from punce.stages.probe import ProbeConfig
+from punce.stages.selfpu import SelfPUConfig
+from punce.stages.vpu import VPUConfig
 from punce.views import VIEWS
-from punce.vpu import VPUConfig
 
 scales = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 STAGES: dict[str, Any] = {

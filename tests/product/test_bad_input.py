@@ -405,7 +405,7 @@ def test_a_fault_of_ours_is_said_to_be_one(refused: Callable[..., str], monkeypa
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("punce.fit_job.read_and_check", broken)
+    monkeypatch.setattr("punce.product.fit.read_and_check", broken)
     said = refused("fit", "good.csv", "--label", "y", "--out", "out", code=FAULT)
     assert "a fault of punce, not of your input (ZeroDivisionError: two lines)" in said
 
@@ -414,7 +414,7 @@ def test_too_little_memory_is_said(refused: Callable[..., str], monkeypatch: pyt
     def broken(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("punce.fit_job.read_and_check", broken)
+    monkeypatch.setattr("punce.product.fit.read_and_check", broken)
     assert "not enough memory" in refused("fit", "good.csv", "--label", "y", "--out", "out", code=SYSTEM)
 
 

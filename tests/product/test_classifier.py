@@ -20,9 +20,9 @@ from punce import PUClassifier
 from punce.data import load, simulate_pu
 from punce.encoders import MLP
 from punce.errors import InputError
+from punce.judging.used_prior import tighter
 from punce.priors import PriorEstimate
-from punce.splits import PUStratifiedKFold
-from punce.used_prior import tighter
+from punce.training.splits import PUStratifiedKFold
 from tests.product import clouds
 
 FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}

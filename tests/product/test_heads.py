@@ -9,10 +9,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
-from punce.probe import LinearHead, ProbeConfig, probe
+from punce.models import heads
 from punce.risks import PvU
-from punce.routes import heads
-from punce.selfpu import Trusted
+from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.stages.selfpu import Trusted
 
 
 def embeddings(prior: float = 0.5, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

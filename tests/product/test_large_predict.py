@@ -18,7 +18,7 @@ ROWS, COLUMNS, LIMIT_MB = 1_000_000, 20, 2_000
 _SCORE = """
 import resource, sys
 from pathlib import Path
-from punce.predict_job import run_predict
+from punce.product.predict import run_predict
 done = run_predict(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
 print(done.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

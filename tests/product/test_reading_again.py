@@ -15,14 +15,14 @@ from punce.classifier import PUClassifier
 from punce.cli import main
 from punce.data import read
 from punce.errors import InputError
-from punce.fit_job import DataOptions, ModelOptions, run_fit
-from punce.predict_job import run_predict
+from punce.product.fit import DataOptions, ModelOptions, run_fit
+from punce.product.predict import run_predict
 
 
 def fitted(source: DataOptions, run: Path, encoder: str = "auto") -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("punce.fit_job.report_content", lambda *_: _NoContent())
-        patch.setattr("punce.fit_job.write_report", lambda *_: None)
+        patch.setattr("punce.product.fit.report_content", lambda *_: _NoContent())
+        patch.setattr("punce.product.fit.write_report", lambda *_: None)
         run_fit(source, ModelOptions(prior=0.4, epochs=1, encoder=encoder), run, say=lambda _: None)
     return run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punce.report_content import _rule_in_words
+from punce.product.page import _rule_in_words
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from punce.classifier import PUClassifier
 from punce.errors import InputError
-from punce.routes import NetworkRoute
+from punce.models import NetworkRoute
 
 # noise: what is learned from it is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore:the classifier does not tell rows apart")

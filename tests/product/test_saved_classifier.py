@@ -13,7 +13,7 @@ import pytest
 
 from punce import PUClassifier
 from punce.errors import InputError
-from punce.model_file import ModelFileError
+from punce.storage.model_file import ModelFileError
 from tests.product.clouds import FAST, clouds
 
 

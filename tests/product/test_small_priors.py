@@ -10,9 +10,9 @@ import pytest
 
 from punce import PUClassifier, classifier
 from punce.data import UserData, check
+from punce.models import NetworkRoute
 from punce.priors import PriorEstimate
-from punce.report_content import report_content
-from punce.routes import NetworkRoute
+from punce.product.page import report_content
 from tests.product.clouds import FAST, clouds
 
 

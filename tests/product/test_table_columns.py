@@ -13,10 +13,10 @@ import pytest
 
 from punce import PUClassifier
 from punce.cli import main
-from punce.predict_job import run_predict
+from punce.models.table import TableRoute, TableWarning
 from punce.priors import estimate_prior
 from punce.priors.features import Rows, as_rows
-from punce.routes.table import TableRoute, TableWarning
+from punce.product.predict import run_predict
 
 ROWS = 200
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from punce import collectives
-from punce.checkpoint import MANIFEST, STATE, TENSORS
+from punce.storage.checkpoint import MANIFEST, STATE, TENSORS
+from punce.training import collectives
 from tests.runs import tiny
 
 MOST_STEPS = 5  # steps between two kills, so that the run cannot end before the last kill

@@ -19,8 +19,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from punce import collectives
-from punce.run import EXIT_TERMINATED
+from punce.training import collectives
+from punce.training.run import EXIT_TERMINATED
 
 SUMS = 400
 

@@ -11,12 +11,12 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from punce import collectives
 from punce.encoders import MLP
 from punce.errors import InputError
 from punce.losses import InfoNCE
-from punce.pretrain import PretrainConfig, pretrain
-from punce.run import Run, TrainingError
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.training import collectives
+from punce.training.run import Run, TrainingError
 from punce.views import Embedding
 from tests.ranks import run_ranks
 from tests.runs import tiny

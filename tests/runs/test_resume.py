@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from punce.checkpoint import CheckpointStore, CheckpointWarning
 from punce.encoders import MLP
 from punce.errors import InputError, PunceError
 from punce.losses import InfoNCE
-from punce.pretrain import PretrainConfig, pretrain
-from punce.run import Run, RunWarning, TrainingError
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.storage.checkpoint import CheckpointStore, CheckpointWarning
+from punce.training.run import Run, RunWarning, TrainingError
 from punce.views import Embedding
 from tests.runs import tiny
 

@@ -23,13 +23,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from punce import checkpoint, collectives
 from punce.data import load, simulate_pu
 from punce.encoders import Encoder
 from punce.encoders.encoder import projector
 from punce.errors import PunceError
 from punce.losses import PuNCE
-from punce.pretrain import PretrainConfig, pretrain
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.storage import checkpoint
+from punce.training import collectives
 from punce.views import Plan, View, digit
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -16,8 +16,8 @@ from torch import Tensor
 from punce.data import load, simulate_pu
 from punce.encoders import MLP
 from punce.labels import Labels
-from punce.probe import extract_features
-from punce.run import Run
+from punce.stages.probe import extract_features
+from punce.training.run import Run
 from punce.views import View, digit
 
 Head = Callable[[Tensor], Tensor]

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.encoders.encoder import projector
-from punce.finetune import FinetuneConfig, finetune, train_from_scratch
 from punce.losses import InfoNCE
-from punce.pretrain import PretrainConfig, pretrain
 from punce.risks import NNPU
-from punce.selfpu import SelfPUConfig, selfpu
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
 from tests.stages.digits import Interruption, assert_same_bits, digits, interrupted_at
 
 D = digits()

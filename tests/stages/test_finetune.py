@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from punce.errors import InputError
-from punce.finetune import FinetuneConfig, _labelled_share, duplicate_weights_of, finetune, train_from_scratch
-from punce.holdout import holdout_split
 from punce.losses import PuNCE
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
-from punce.scorer import Scorer, reinitialise
+from punce.stages.finetune import FinetuneConfig, _labelled_share, duplicate_weights_of, finetune, train_from_scratch
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.stages.scorer import Scorer, reinitialise
+from punce.training.holdout import holdout_split
 from tests.stages.digits import (
     Interruption,
     Trainer,
@@ -130,7 +130,7 @@ def test_weighted_duplicates_are_not_made_twice(tmp_path: Path, monkeypatch: pyt
     train = scratch(PvU(), SHORT)
     with interrupted_at(6), pytest.raises(Interruption):
         weights_after(train, tmp_path)
-    monkeypatch.setattr("punce.finetune.duplicate_weights_of", None)  # calling it would fail
+    monkeypatch.setattr("punce.stages.finetune.duplicate_weights_of", None)  # calling it would fail
     weights_after(train, tmp_path)
 
 

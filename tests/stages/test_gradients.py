@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from punce.encoders import MLP
-from punce.finetune import FinetuneConfig, finetune, train_from_scratch
 from punce.losses import InfoNCE
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import ProbeConfig, probe
 from punce.risks import NNPU
-from punce.run import Run, TrainingError
-from punce.selfpu import SelfPUConfig, selfpu
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import ProbeConfig, probe
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
+from punce.training.run import Run, TrainingError
 from tests.ranks import run_ranks
 from tests.stages.digits import digits, small_encoder
 

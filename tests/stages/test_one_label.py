@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from punce.finetune import FinetuneConfig, train_from_scratch
-from punce.holdout import can_choose, holdout_split
-from punce.probe import ProbeConfig, probe
 from punce.risks import NNPU
-from punce.selfpu import SelfPUConfig, selfpu
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.probe import ProbeConfig, probe
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
+from punce.training.holdout import can_choose, holdout_split
 from tests.stages.digits import Digits, digits, small_encoder
 
 

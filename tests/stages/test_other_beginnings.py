@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from punce.errors import InputError
-from punce.finetune import FinetuneConfig, finetune
-from punce.probe import LinearHead, ProbeConfig, probe
 from punce.risks import NNPU, PvU
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig, finetune
+from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.stages.vpu import VPUConfig, train_vpu
 from tests.stages.digits import Interruption, digits, interrupted_at, small_encoder
 
 D = digits()

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.finetune import FinetuneConfig, train_from_scratch
 from punce.labels import Labels
-from punce.probe import ProbeConfig, probe
 from punce.risks import NNPU
-from punce.selfpu import SelfPUConfig, selfpu
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.probe import ProbeConfig, probe
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
 from tests.stages.digits import Interruption, digits, interrupted_at, small_encoder
 
 D = digits()

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from punce.data import load
 from punce.errors import InputError
-from punce.holdout import holdout_split
-from punce.probe import LinearHead, ProbeConfig, probe
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
 from punce.risks.zero_one import zero_one_risk
+from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.training.holdout import holdout_split
 from tests.stages.digits import Interruption, digits, interrupted_at
 
 D = digits()
@@ -84,7 +84,7 @@ def test_an_interrupted_pvu_probe_ends_in_the_same_bits_and_makes_no_weights_aga
     whole = run(None)
     with interrupted_at(6), pytest.raises(Interruption):
         run(tmp_path)
-    monkeypatch.setattr("punce.probe.weights_of_training_rows", None)  # calling it would fail
+    monkeypatch.setattr("punce.stages.probe.weights_of_training_rows", None)  # calling it would fail
     assert torch.equal(run(tmp_path).weight, whole.weight)
 
 

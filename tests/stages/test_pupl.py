@@ -6,9 +6,9 @@ import torch
 
 from punce.errors import InputError
 from punce.losses import PuNCE
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import extract_features
-from punce.pupl import PuplConfig, _seeds, pseudo_labels, pupl
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import extract_features
+from punce.stages.pupl import PuplConfig, _seeds, pseudo_labels, pupl
 from tests.stages.digits import digits, small_encoder
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from punce.finetune import FinetuneConfig, train_from_scratch
 from punce.risks import NNPU
-from punce.selfpu import SelfPUConfig, selfpu
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
 from tests.ranks import run_ranks
 from tests.stages.digits import digits, small_encoder
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.holdout import holdout_split
-from punce.probe import extract_features
 from punce.risks import NNPU, RiskWarning
-from punce.selfpu import Pair, SelfPUConfig, Teachers, Trusted, _parts, ema_decay, selfpu
+from punce.stages.probe import extract_features
+from punce.stages.selfpu import Pair, SelfPUConfig, Teachers, Trusted, _parts, ema_decay, selfpu
+from punce.training.holdout import holdout_split
 from tests.stages.digits import Trainer, assert_resumes_exactly, assert_same_bits, digits, small_encoder, weights_after
 
 SHORT = SelfPUConfig(epochs=4, batch_size=256, select_from=1, select_until=3, select_every=1)

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from punce.batches import StratifiedBatches
 from punce.errors import InputError
-from punce.holdout import holdout_split
-from punce.probe import extract_features
-from punce.run import Run
-from punce.scorer import Scorer, reinitialise
-from punce.vpu import VPUConfig, _draw_pairs, mix_up, train_vpu
+from punce.stages.probe import extract_features
+from punce.stages.scorer import Scorer, reinitialise
+from punce.stages.vpu import VPUConfig, _draw_pairs, mix_up, train_vpu
+from punce.training.batches import StratifiedBatches
+from punce.training.holdout import holdout_split
+from punce.training.run import Run
 from tests.stages.digits import Trainer, assert_resumes_exactly, assert_same_bits, digits, small_encoder, weights_after
 
 SHORT = VPUConfig(epochs=3, batch_size=256)

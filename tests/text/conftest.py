@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from punce.data.generated_text import WORDS
+from punce.datasets.generated_text import WORDS
 from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from punce import PUClassifier
-from punce.routes import FitSettings, chosen_network
-from punce.routes.chosen_network import choose_network, fit_chosen_network
-from punce.routes.network import NetworkRoute, outer_split
-from punce.routes.route import Fitted
+from punce.models import FitSettings, chosen_network
+from punce.models.chosen_network import choose_network, fit_chosen_network
+from punce.models.network import NetworkRoute, outer_split
+from punce.models.route import Fitted
 
 VIEW = {"noise": 0.1, "dropout": 0.2}
 

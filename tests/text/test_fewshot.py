@@ -14,16 +14,16 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from punce import fewshot as fewshot_module
-from punce.batches import StratifiedBatches
-from punce.data.generated_text import WORDS, generated_dataset, generated_reviews
+from punce.datasets.generated_text import WORDS, generated_dataset, generated_reviews
 from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
-from punce.fewshot import Fewshot, FewshotConfig, draw, fewshot, halves, run_fewshot
 from punce.losses import SCL, PuNCE
-from punce.optim import warmup_cosine
-from punce.run import Run
+from punce.stages import fewshot as fewshot_module
+from punce.stages.fewshot import Fewshot, FewshotConfig, draw, fewshot, halves, run_fewshot
+from punce.training.batches import StratifiedBatches
+from punce.training.optim import warmup_cosine
+from punce.training.run import Run
 from punce.views import Text
 
 CONFIG = FewshotConfig(steps=6, batch_size=8, lr=1e-3, head_lr=1e-2, evaluate_every=2)

@@ -16,13 +16,13 @@ from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
 from punce.cli import main
-from punce.data.generated_text import WORDS, generated_reviews
+from punce.datasets.generated_text import WORDS, generated_reviews
 from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
-from punce.model_file import ModelFileError
-from punce.routes import TextRoute, kind_of
-from punce.routes.sentences import SentenceVectors
+from punce.models import TextRoute, kind_of
+from punce.models.sentences import SentenceVectors
+from punce.storage.model_file import ModelFileError
 
 FAST: dict[str, Any] = {"epochs": 6, "prior": 0.36}
 

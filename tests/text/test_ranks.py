@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Linear
-from punce.fewshot import FewshotConfig, fewshot
 from punce.losses import PuNCE
+from punce.stages.fewshot import FewshotConfig, fewshot
 from punce.views import Embedding
 from tests.ranks import run_ranks
 

@@ -13,13 +13,13 @@ import pytest
 import torch
 from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaModel, T5Config
 
-from punce.data.generated_text import WORDS, generated_reviews
+from punce.datasets.generated_text import WORDS, generated_reviews
 from punce.encoders import Transformer
 from punce.encoders.pretrained import fingerprint, has_transformers
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.losses import InfoNCE
-from punce.pretrain import PretrainConfig, pretrain
+from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.views import Text
 
 TEXTS = ["sun", "cold rain and mud", "the sea " * 20, "", "Üñï ☃ unseen words", "warm day"]
@@ -261,7 +261,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, roberta: Path) -> No
 
 
 def test_importing_the_encoders_does_not_import_transformers() -> None:
-    code = "import sys, punce.encoders, punce.fewshot, punce.routes; print('transformers' in sys.modules)"
+    code = "import sys, punce.encoders, punce.stages.fewshot, punce.models; print('transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
 

@@ -26,7 +26,7 @@ def data(
     from rich.console import Console
 
     from punce.data import DATASETS, find_benchmark
-    from punce.data.benchmarks import load_benchmark, locate
+    from punce.datasets.benchmarks import load_benchmark, locate
 
     console = Console()
     if name is None or list_sets:
@@ -40,7 +40,7 @@ def data(
 
 def _report_files(benchmark: Benchmark, paths: dict[str, Path], show: Callable[..., None]) -> None:
     """Say where each file lies and whether it is the pinned one; refuse a changed file."""
-    from punce.data.benchmarks import verify
+    from punce.datasets.benchmarks import verify
     from punce.errors import InputError
 
     verdicts = verify(benchmark, paths)

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from punce.fit_job import FitOutcome
+    from punce.product.fit import FitOutcome
 
 
 def fit(
@@ -49,9 +49,9 @@ def fit(
     """Learn from a few labelled positives and a pile of unlabelled rows."""
     from rich.console import Console
 
-    from punce import collectives
     from punce.errors import InputError
-    from punce.fit_job import DataOptions, ModelOptions, plan_fit, run_fit
+    from punce.product.fit import DataOptions, ModelOptions, plan_fit, run_fit
+    from punce.training import collectives
 
     with collectives.joined():  # under torchrun every rank runs this command
         console = Console(quiet=collectives.rank() > 0)

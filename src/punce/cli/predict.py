@@ -20,7 +20,7 @@ def predict(
     """Score the rows of a new file."""
     from rich.console import Console
 
-    from punce.predict_job import run_predict
+    from punce.product.predict import run_predict
 
     target = out or _beside(data)
     done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows)

@@ -41,9 +41,9 @@ def prior(
 
     from punce.data import TableEncoder
     from punce.errors import InputError
-    from punce.files import refuse_to_replace_input
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
     from punce.scenario import check_scenario
+    from punce.storage.files import refuse_to_replace_input
 
     check_scenario(scenario)
     if out is not None:
@@ -188,7 +188,7 @@ def _write(out: Path, data: Path, scenario: str, seed: int, found: PriorEstimate
     import json
 
     from punce import __version__
-    from punce.files import write_text
+    from punce.storage.files import write_text
 
     record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
     write_text(out, json.dumps(record, indent=2) + "\n")

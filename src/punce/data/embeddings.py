@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from punce.data.tables import missing_column
+from punce.columns.kinds import missing_column
 from punce.errors import InputError
 
 _FEATURE_KEYS = ("X", "x", "embeddings", "features", "data")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from punce.data.dataset import Kind
+from punce.datasets.dataset import Kind
 from punce.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from punce.columns.kinds import missing_column
 from punce.data.image_files import list_images
-from punce.data.tables import column_names, is_csv, missing_column, read_frame
+from punce.data.tables import column_names, is_csv, read_frame
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, as_labels
 

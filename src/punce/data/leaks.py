@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.data.columns import category_names, column_kind, date_format, dates, days_since_epoch, numbers
+from punce.columns.kinds import category_names, column_kind, date_format, dates, days_since_epoch, numbers
 
 FEWEST = 5
 _MOST_CATEGORIES = 200

@@ -14,8 +14,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from punce.data.columns import column_kind
-from punce.data.dataset import Kind
+from punce.columns.kinds import column_kind, missing_column
 from punce.data.embeddings import check_features, read_npy, read_npz
 from punce.data.image_files import image_files
 from punce.data.image_folder import read_folder
@@ -28,10 +27,10 @@ from punce.data.tables import (
     frames_of,
     is_csv,
     is_parquet,
-    missing_column,
     read_frame,
 )
 from punce.data.user_data import BATCH_ROWS, DataStream, UserData
+from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels, Setting, as_labels, require_positive_and_unlabelled
 

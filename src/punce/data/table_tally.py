@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce.data.columns import ColumnKind, column_kind, numbers
+from punce.columns.kinds import ColumnKind, column_kind, numbers
 from punce.data.findings import Finding
 from punce.data.leaks import column_separation
 from punce.data.row_hashes import Hashes, hash_table

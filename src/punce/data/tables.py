@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import gzip
 import itertools
 from collections.abc import Collection, Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from punce.data.columns import refuse_duplicates
+from punce.columns.kinds import missing_column, refuse_duplicates
 from punce.errors import InputError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -68,15 +67,6 @@ def check_roles(names: Sequence[str], roles: Roles, path: Path) -> None:
             raise missing_column(wanted, names, str(path))
     if len(set(roles.all)) != len(roles.all):
         raise InputError(f"{path}: a column was named twice among label, id, text and drop: {roles.all}")
-
-
-def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
-    """The error with the nearest names."""
-    lowered = {name.lower(): name for name in names}
-    near = [lowered[name] for name in difflib.get_close_matches(wanted.lower(), lowered, n=3, cutoff=0.6)]
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    shown = ", ".join(list(names)[:12]) + (", …" if len(names) > 12 else "")
-    return InputError(f"{where} has no column {wanted!r}{hint} (it has: {shown})")
 
 
 def read_frame(path: Path, columns: list[str] | None = None, *, as_text: Collection[str] = ()) -> pd.DataFrame:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.data.dataset import Kind
 from punce.data.image_files import ImageFiles
+from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels
 

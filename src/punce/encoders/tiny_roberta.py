@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from punce.encoders.pretrained import quietly, require_transformers
-from punce.random_stream import seeded
+from punce.training.random_stream import seeded
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _SIZES = {

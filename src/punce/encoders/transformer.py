@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from punce.encoders.encoder import Encoder, projector
 from punce.encoders.pretrained import VARIABLE, find_folder, fingerprint, load_pretrained, named_encoder
 from punce.errors import InputError
-from punce.progress import StageProgress
+from punce.training.progress import StageProgress
 
 Pooling = Literal["mean", "first"]
 NO_TOKEN = -1

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from punce import __version__
-from punce.checkpoint import CheckpointError
 from punce.errors import InputError, PunceError, WriteError
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderBusyError
 from punce.experiments.store import Record, ResultStore
+from punce.storage.checkpoint import CheckpointError
 
 if TYPE_CHECKING:
     from punce.experiments.run_cell import Outcome

@@ -18,7 +18,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError, PunceError
 from punce.experiments.cell import config_key
 from punce.experiments.store import StoreWarning, locked
-from punce.model_file import ModelFileError, read_model, write_model
+from punce.storage.model_file import ModelFileError, read_model, write_model
 
 Train = Callable[[Encoder, Path], list[dict[str, Any]]]
 """Trains the encoder in place, with checkpoints in the folder, and returns the history."""

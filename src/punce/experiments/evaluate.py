@@ -10,9 +10,9 @@ import numpy.typing as npt
 from punce.experiments.job import Job
 from punce.experiments.supervised import oracle_linear_accuracy
 from punce.experiments.trained import Trained
-from punce.metrics import true_metrics
-from punce.probe import extract_features
+from punce.judging.metrics import true_metrics
 from punce.scenario import logit_shift
+from punce.stages.probe import extract_features
 
 _DRAWN = 1000  # rows in a t-SNE picture
 _PERPLEXITY = 30.0

@@ -23,10 +23,10 @@ from punce.experiments.priors_told import told_prior
 from punce.experiments.sources import Rows, draw_labels, load_rows
 from punce.labels import UNLABELLED, Labels
 from punce.losses import LOSSES, ContrastiveLoss
-from punce.pretrain import PretrainConfig, pretrain
-from punce.probe import extract_features
 from punce.risks import RISKS, Risk
-from punce.scorer import Observer, ScoreRows
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import extract_features
+from punce.stages.scorer import Observer, ScoreRows
 from punce.views import VIEWS, View
 
 

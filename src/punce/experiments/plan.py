@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from punce.data import find_benchmark
-from punce.data.benchmarks import locate
-from punce.data.directories import MissingFilesError
-from punce.data.generated_text import GENERATED_TEXT
+from punce.datasets.benchmarks import locate
+from punce.datasets.directories import MissingFilesError
+from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments.cell import Cell
 from punce.experiments.scales import Scale, changed

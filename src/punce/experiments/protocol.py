@@ -69,7 +69,7 @@ CIFAR_VIEW: Settings = settings(
 
 
 def probe(epochs: int = 60, batch_size: int = 4096, **changes: Value) -> Settings:
-    """:class:`punce.probe.ProbeConfig` without its seed."""
+    """:class:`punce.stages.probe.ProbeConfig` without its seed."""
     base: dict[str, Value] = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -83,7 +83,7 @@ def probe(epochs: int = 60, batch_size: int = 4096, **changes: Value) -> Setting
 
 
 def finetune(epochs: int, batch_size: int = 1024, lr: float = 1e-3, **changes: Value) -> Settings:
-    """:class:`punce.finetune.FinetuneConfig` without its seed; for fine-tuning and for training from scratch."""
+    """:class:`punce.stages.finetune.FinetuneConfig` without its seed; for fine-tuning and for training from scratch."""
     base: dict[str, Value] = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -99,7 +99,7 @@ def finetune(epochs: int, batch_size: int = 1024, lr: float = 1e-3, **changes: V
 
 
 def vpu(epochs: int, batch_size: int = 1024, lr: float = 1e-3, **changes: Value) -> Settings:
-    """:class:`punce.vpu.VPUConfig` without its seed."""
+    """:class:`punce.stages.vpu.VPUConfig` without its seed."""
     base: dict[str, Value] = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -117,7 +117,7 @@ def vpu(epochs: int, batch_size: int = 1024, lr: float = 1e-3, **changes: Value)
 
 
 def selfpu(epochs: int, select: tuple[int, int, int], batch_size: int = 1024, **changes: Value) -> Settings:
-    """:class:`punce.selfpu.SelfPUConfig` without its seed; `select` is (first epoch, last epoch, every)."""
+    """:class:`punce.stages.selfpu.SelfPUConfig` without its seed; `select` is (first epoch, last epoch, every)."""
     base: dict[str, Value] = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -137,7 +137,7 @@ def selfpu(epochs: int, select: tuple[int, int, int], batch_size: int = 1024, **
 
 
 def few_shot(steps: int, **changes: Value) -> Settings:
-    """:class:`punce.fewshot.FewshotConfig` without its seed, and the other arguments of ``run_fewshot``."""
+    """:class:`punce.stages.fewshot.FewshotConfig` without its seed, and the other arguments of ``run_fewshot``."""
     base: dict[str, Value] = {
         "steps": steps,
         "batch_size": 32,
@@ -158,7 +158,7 @@ def few_shot(steps: int, **changes: Value) -> Settings:
 
 @dataclass(frozen=True)
 class FewShot:
-    """Few-shot text at one scale. `settings` are those of :mod:`punce.fewshot`; `ce_weight` multiplies CE."""
+    """Few-shot text at one scale. `settings` are those of :mod:`punce.stages.fewshot`; `ce_weight` multiplies CE."""
 
     source: str
     encoder: str

@@ -21,12 +21,12 @@ from punce.experiments.job import Job
 from punce.experiments.machine import device, reproducible
 from punce.experiments.supervised import supervised_probe
 from punce.experiments.trained import Trained
-from punce.fewshot import run_fewshot
-from punce.finetune import FinetuneConfig, finetune, train_from_scratch
-from punce.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.risks.vpu import phi_decision_score, phi_scale
-from punce.selfpu import SelfPUConfig, selfpu
-from punce.vpu import VPUConfig, train_vpu
+from punce.stages.fewshot import run_fewshot
+from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.vpu import VPUConfig, train_vpu
 
 _ONE_AT_A_TIME = Lock()  # threads and seeds are those of the whole process
 

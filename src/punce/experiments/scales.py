@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from punce.data.generated_text import GENERATED_TEXT
+from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments import protocol
 from punce.experiments.cell import (
@@ -132,7 +132,7 @@ class Scale:
         return replace(cell, transfer=replace(cell.transfer, settings=protocol.SUPERVISED_PROBE))
 
     def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int) -> Cell:
-        """Few-shot text (Table 5): executed by :mod:`punce.fewshot`."""
+        """Few-shot text (Table 5): executed by :mod:`punce.stages.fewshot`."""
         return self.few_shot.cell(loss, n_labelled, seed, self.threads)
 
     def _data(self, bench: str, n_p: str, **changes: float | str) -> DataSpec:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from punce.data import PUSample, biased_propensity, load, simulate_pnu, simulate_pu
-from punce.data.dataset import Dataset, Part, TrueLabels
+from punce.datasets.dataset import Dataset, Part, TrueLabels
 from punce.experiments.cell import DataSpec
 
 GENERATED = "shapes"

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from punce.errors import PunceError
 from punce.experiments.cell import Cell, config_key
-from punce.files import replacing, write_text
+from punce.storage.files import replacing, write_text
 
 Status = Literal["done", "failed"]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from punce.experiments.job import Job
 from punce.experiments.trained import Trained
 from punce.labels import POSITIVE, UNLABELLED
-from punce.probe import extract_features
+from punce.stages.probe import extract_features
 
 _MOST_STEPS = 1000
 

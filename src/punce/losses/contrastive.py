@@ -19,10 +19,10 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from punce import collectives
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, check_vocabulary
 from punce.losses.log_partition import check_temperature, log_partition
+from punce.training import collectives
 
 
 @dataclass(frozen=True)

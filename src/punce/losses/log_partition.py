@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from punce import collectives
-from punce.collectives import GatheredRows
 from punce.errors import InputError, PunceError
+from punce.training import collectives
+from punce.training.collectives import GatheredRows
 
 # A tile should stay in the last-level cache of a CPU; an accelerator wants fewer, larger launches.
 _TILE = {"cpu": 1024}

@@ -16,11 +16,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from punce.files import write_text
 from punce.report import charts, parts, words
 from punce.report.assets import asset, content_policy
 from punce.report.content import ReportContent
 from punce.report.json_tree import encode
+from punce.storage.files import write_text
 
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 

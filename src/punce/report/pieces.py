@@ -1,7 +1,7 @@
 """Pieces of a report from arrays of held-out scores: histogram, review curve, prior sensitivity.
 
 P are held-out labelled positives, U held-out unlabelled rows, π the share of positives among U. As in
-:mod:`punce.metrics`, all of it holds if labelled rows are a random sample of the positives and took no part in
+:mod:`punce.judging.metrics`, all of it holds if labelled rows are a random sample of the positives and took no part in
 training.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
-from punce.metrics import prior_draws
+from punce.judging.metrics import prior_draws
 from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
 from punce.scenario import check_prior
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from punce.collectives import global_sum
 from punce.errors import InputError
 from punce.labels import check_vocabulary
+from punce.training.collectives import global_sum
 
 _SHOWN = 5
 

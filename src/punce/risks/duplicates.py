@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from punce import collectives
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.risks.base import Risk
 from punce.risks.pvu import PvU
+from punce.training import collectives
 
 
 class Duplicates:

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from punce.collectives import gather_rows
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, refuse_negatives
 from punce.risks.base import Risk, checked_batch, checked_scores, group_means
+from punce.training.collectives import gather_rows
 
 
 class VPU(Risk):

@@ -20,7 +20,7 @@ from punce.experiments.present.page import render_page
 from punce.experiments.present.reading import hand_written
 from punce.experiments.present.results_doc import doc_pictures, render_doc
 from punce.experiments.scales import find_scale
-from punce.files import write_text
+from punce.storage.files import write_text
 
 
 def write_all(

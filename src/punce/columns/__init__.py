@@ -1,0 +1,1 @@
+"""A table to numbers: kinds of columns, encoding, bins, normal scores."""

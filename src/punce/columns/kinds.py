@@ -1,0 +1,174 @@
+"""What a column of a user's table holds: numbers, categories, dates, free text, or something to set aside."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from punce.errors import InputError
+
+ColumnKind = Literal["numeric", "categorical", "date", "text", "identifier", "empty", "unsupported"]
+
+DATE_FORMATS = (
+    "ISO8601",
+    *(day + time for day in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y") for time in ("", " %H:%M", " %H:%M:%S")),
+)
+
+_TRUTH = {"true": 1.0, "false": 0.0}
+_SAMPLE = 10_000
+_HUGE = 1e100
+_MOSTLY = 0.95
+_DISTINCT = 0.98
+_FEWEST_FOR_IDENTIFIER = 20
+_LONG_TEXT, _MANY_WORDS = 40, 5
+_IDENTIFIER_NAME = re.compile(
+    r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
+)
+
+
+def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
+    """The kind of a column, judged by its type and, for text, by its first 10,000 values that are present."""
+    present = series.dropna().iloc[:_SAMPLE]
+    if len(present) == 0:
+        return "empty"
+    if pd.api.types.is_complex_dtype(series):
+        return "unsupported"
+    if pd.api.types.is_bool_dtype(series):
+        return "numeric"
+    if pd.api.types.is_numeric_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
+        return "identifier" if _is_numbered(present, name) else "numeric"
+    if pd.api.types.is_datetime64_any_dtype(series):
+        return "date"
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return "categorical"
+    return _kind_of_objects(present)
+
+
+def looks_numbered(name: str) -> bool:
+    """Whether a column's name says that it numbers or names its rows."""
+    return bool(_IDENTIFIER_NAME.search(name))
+
+
+def numbers(series: pd.Series[Any]) -> pd.Series[float]:
+    """The column as float64, true as 1 and false as 0, with NaN where a value is missing, infinite or not a number."""
+    if pd.api.types.is_timedelta64_dtype(series):
+        return pd.Series(series.dt.total_seconds() / 86_400.0)
+    if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
+        series = series.astype("string")
+    values = _finite_numbers(series)
+    if pd.api.types.is_string_dtype(series) and (unread := values.isna() & series.notna()).any():
+        # one gap or one odd word turns a column of True and False into objects or text
+        values[unread] = series[unread].str.strip().str.lower().map(_TRUTH).astype("float64")
+    return values
+
+
+def _finite_numbers(series: pd.Series[Any]) -> pd.Series[float]:
+    values = pd.to_numeric(series, errors="coerce").astype("float64")
+    # bounded, so that squares of what is left cannot overflow
+    return values.where(np.isfinite(values)).clip(-_HUGE, _HUGE)
+
+
+def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
+    """The column as naive UTC timestamps, NaT where a value is missing or no date of this format."""
+    if not pd.api.types.is_datetime64_any_dtype(series):
+        text = series.astype("string")
+        series = pd.to_datetime(text, format=date_format or "ISO8601", errors="coerce", utc=True)
+    if getattr(series.dt, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    return series
+
+
+def days_since_epoch(stamps: pd.Series[Any]) -> pd.Series[float]:
+    """Naive timestamps as days since 1970, NaN for NaT."""
+    # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262: 9999-12-31 is common.
+    return (stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1)
+
+
+def date_format(series: pd.Series[Any]) -> str | None:
+    """The first known format that reads (nearly) all values; None for a column of timestamps or of no dates."""
+    present = series.dropna().iloc[:_SAMPLE]
+    if len(present) == 0 or pd.api.types.is_datetime64_any_dtype(series):
+        return None
+    for candidate in DATE_FORMATS:
+        if dates(present, candidate).notna().mean() >= _MOSTLY:
+            return candidate
+    return None
+
+
+def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Values as text, the same for 3, 3.0 and "3", so that a category keeps its name from file to file."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        names = [_category_name(value) for value in series.cat.categories]
+        lookup = pd.Series([*names, None], dtype=object)
+        return pd.Series(lookup.to_numpy()[series.cat.codes], index=series.index, dtype="str")
+    if pd.api.types.is_string_dtype(series) and series.dtype != object:
+        return series.astype("str").str.strip()
+    return series.map(_category_name, na_action="ignore").astype("str")
+
+
+def respelled(names: pd.Series[Any]) -> pd.Series[Any]:
+    """Categories read as text, as :func:`category_names` gives the number or truth value: 3.0 is 3, TRUE is True."""
+    whole = names.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    return whole.str.replace(r"(?i)^(true|false)$", lambda found: found[0].capitalize(), regex=True)
+
+
+def _category_name(value: Any) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def refuse_duplicates(names: list[str], where: str) -> None:
+    """Two columns of one name cannot be told apart next week."""
+    seen: set[str] = set()
+    twice = {name for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+    if twice:
+        raise InputError(f"{where}: column names occur twice: {sorted(twice)[:5]}; rename or remove one of each")
+
+
+def _is_numbered(present: pd.Series[Any], name: str) -> bool:
+    return (
+        looks_numbered(name)
+        and pd.api.types.is_integer_dtype(present)
+        and len(present) >= _FEWEST_FOR_IDENTIFIER
+        and present.is_unique
+    )
+
+
+def _kind_of_objects(present: pd.Series[Any]) -> ColumnKind:
+    first = present.iloc[0]
+    if isinstance(first, datetime.date | datetime.datetime):
+        return "date"
+    if isinstance(first, decimal.Decimal):
+        return "numeric"
+    if isinstance(first, list | tuple | set | dict | bytes | np.ndarray):
+        return "unsupported"
+    return _kind_of_text(present.astype("string").str.strip())
+
+
+def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
+    if _finite_numbers(text).notna().mean() >= _MOSTLY:
+        return "numeric"
+    if date_format(text) is not None:
+        return "date"
+    if text.str.len().mean() >= _LONG_TEXT and (text.str.count(r"\s+") + 1).mean() >= _MANY_WORDS:
+        return "text"
+    if len(text) >= _FEWEST_FOR_IDENTIFIER and text.nunique() >= _DISTINCT * len(text):
+        return "identifier"
+    return "categorical"
+
+
+def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
+    """The error with the nearest names."""
+    lowered = {name.lower(): name for name in names}
+    near = [lowered[name] for name in difflib.get_close_matches(wanted.lower(), lowered, n=3, cutoff=0.6)]
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    shown = ", ".join(list(names)[:12]) + (", …" if len(names) > 12 else "")
+    return InputError(f"{where} has no column {wanted!r}{hint} (it has: {shown})")

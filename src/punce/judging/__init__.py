@@ -1,0 +1,1 @@
+"""How probable, where to cut and how good, without negatives."""

@@ -1,0 +1,33 @@
+"""Routes: how one kind of input becomes scores. The classifier picks one by what it is given.
+
+Add a route: one file with a class that has what :class:`~punce.models.route.Route` asks for, and one line here.
+"""
+
+from __future__ import annotations
+
+from punce.models.encoder_names import check_encoder
+from punce.models.kinds import Kind, kind_of
+from punce.models.network import NetworkRoute
+from punce.models.route import FitSettings, Fitted, Route
+from punce.models.table import TableRoute
+from punce.models.text import TextRoute
+
+ROUTES: dict[Kind, type[Route]] = {
+    "table": TableRoute,
+    "image": NetworkRoute,
+    "embedding": NetworkRoute,
+    "text": TextRoute,
+}
+
+__all__ = [
+    "ROUTES",
+    "FitSettings",
+    "Fitted",
+    "Kind",
+    "NetworkRoute",
+    "Route",
+    "TableRoute",
+    "TextRoute",
+    "check_encoder",
+    "kind_of",
+]

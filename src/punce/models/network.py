@@ -1,0 +1,251 @@
+"""Images and embeddings: contrastive pretraining, then a linear layer on a PU risk (the paper's method)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from punce.encoders import ENCODERS, Encoder
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.losses import LOSSES, ContrastiveLoss, PuNCE
+from punce.models.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_head, pretrains
+from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import LinearHead, extract_features
+from punce.training.holdout import holdout_split
+from punce.training.random_stream import seeded
+from punce.views import VIEWS, View
+
+_HELD_OUT = 0.2
+_SCARCE = 100  # labelled rows below which more of them are held out, so that recall means something
+_HELD_OUT_SCARCE = 0.3
+
+
+class NetworkRoute:
+    """Encoder, view and linear head for images (n, C, H, W) or (n, H, W, C), or embeddings (n, d).
+
+    `view` says which view to take (name and options); by default it follows from the input.
+    """
+
+    def __init__(self, view: dict[str, Any] | None = None) -> None:
+        self._given_view = view
+        self._encoder: Encoder | None = None
+        self._view: View | None = None
+        self._head: LinearHead | None = None
+        self._encoder_spec: dict[str, Any] = {}
+        self._view_spec: dict[str, Any] = {}
+        self._device = torch.device("cpu")
+        self._row_shape: tuple[int, ...] | None = None  # stays so in models saved before it was kept
+
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """The images or embeddings themselves."""
+        return X
+
+    def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
+        """Pretrain and probe on all rows but a held-out share, which no stage sees."""
+        x = as_tensor(X)
+        self._row_shape = tuple(x.shape[1:])
+        self._device = check_device(settings.device)
+        with seeded(settings.random_state, self._device):  # the encoder's first weights
+            return self._fit(x, labels, settings)
+
+    def _fit(self, x: Tensor, labels: Labels, settings: FitSettings) -> Fitted:
+        self._choose(x, settings)
+        assert self._encoder is not None
+        assert self._view is not None
+        train, held_out = outer_split(labels, settings.random_state)
+        history = self._pretrain(x[train], labels[train.numpy()], settings)
+        own = x[train].to(self._device)
+        self._head = fit_head(self._encoder, self._view, own, labels[train.numpy()], settings)
+        scores = self.score(x[held_out])
+        return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
+
+    def _choose(self, x: Tensor, settings: FitSettings) -> None:
+        self._view_spec = self._given_view or view_for(x)
+        self._view = build_view(self._view_spec).fit(x)
+        self._view_spec["options"] = asdict(self._view)  # type: ignore[call-overload]
+        if isinstance(settings.encoder, Encoder):
+            # A copy: training the caller's own would change it under their hands, and the next fit with it.
+            self._encoder, self._encoder_spec = copy.deepcopy(settings.encoder), {"name": "custom"}
+        else:
+            self._encoder_spec = encoder_for(x, settings.encoder)
+            self._encoder = build_encoder(self._encoder_spec)
+        self._encoder.to(self._device)
+
+    def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
+        if not pretrains(settings):
+            return []
+        assert settings.loss is not None
+        assert self._encoder is not None
+        assert self._view is not None
+        config = PretrainConfig(
+            epochs=settings.epochs or automatic_epochs(len(x)),
+            batch_size=batch_size(len(x)),
+            monitor_prior=settings.prior,
+            seed=settings.random_state,
+        )
+        folder = settings.folder / "pretrain" if settings.folder else None
+        loss = build_loss(settings.loss, settings.prior)
+        return pretrain(
+            self._encoder,
+            self._view,
+            x.to(self._device),
+            labels,
+            loss,
+            config,
+            folder=folder,
+            progress=settings.progress,
+        )
+
+    def score(self, X: Any) -> Floats:
+        """Scores of the linear head. Shape: (n,)."""
+        assert self._head is not None
+        scores: Floats = self._head(torch.from_numpy(self.embed(X)).float()).double().numpy()
+        return scores
+
+    def embed(self, X: Any) -> Floats:
+        """Features of the encoder. Shape: (n, D)."""
+        assert self._encoder is not None
+        assert self._view is not None
+        x = as_tensor(X)
+        self._refuse_other_shape(x)
+        x = x.to(self._device)
+        return extract_features(self._encoder, self._view, x).cpu().double().numpy()
+
+    def _refuse_other_shape(self, x: Tensor) -> None:
+        """Some encoders stop at another shape in torch's words; those that take any size score it without a word."""
+        shape = tuple(x.shape[1:])
+        if self._row_shape is not None and shape != self._row_shape:
+            raise InputError(
+                f"the rows have the shape {shape}, but the model learned from rows of shape {self._row_shape}; "
+                "bring them to that shape (pictures: the same size and number of channels)"
+            )
+
+    def state(self) -> State:
+        """Encoder and head as tensors, their making as JSON."""
+        if self._encoder_spec.get("name") == "custom":
+            raise InputError("a classifier with an encoder object of your own cannot be saved; name one of punce's")
+        assert self._encoder is not None
+        assert self._head is not None
+        tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in self._encoder.state_dict().items()}
+        tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in HEAD_PARTS}
+        shape = None if self._row_shape is None else list(self._row_shape)
+        return tensors, {"encoder": self._encoder_spec, "view": self._view_spec, "row_shape": shape}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> NetworkRoute:
+        """Inverse of :meth:`state`."""
+        route = cls()
+        route._encoder_spec, route._view_spec = content["encoder"], content["view"]
+        with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
+            route._encoder = build_encoder(content["encoder"])
+        route._view = build_view(content["view"])
+        if content.get("row_shape") is not None:
+            route._row_shape = tuple(map(int, content["row_shape"]))
+        own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
+        route._encoder.load_state_dict(own, assign=True)
+        route._encoder.eval()
+        route._head = LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]
+        return route
+
+
+def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows to train on and rows that no stage sees, more of them where labelled rows are scarce."""
+    share = _HELD_OUT if int((labels == 1).sum()) >= _SCARCE else _HELD_OUT_SCARCE
+    return holdout_split(labels, share, seed)
+
+
+def as_tensor(X: Any) -> Tensor:
+    """Rows as a tensor: images as (n, C, H, W), embeddings as float32 (n, d)."""
+    x = X if isinstance(X, Tensor) else torch.from_numpy(_numbers(X))
+    if x.dim() == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
+        x = x.permute(0, 3, 1, 2).contiguous()
+    if x.dim() not in (2, 4):
+        raise InputError(
+            f"expected images (n, C, H, W), (n, H, W, C) or embeddings (n, d), got shape {tuple(x.shape)}. "
+            "Reshape your data: one row is (1, d)"
+        )
+    if x.dim() == 4:
+        return x
+    x = x.float()
+    if not bool(x.isfinite().all()):
+        row = int((~x.isfinite().all(1)).nonzero()[0])
+        raise InputError(f"row {row} of the embeddings holds a NaN or infinite value; drop or fill it")
+    return x
+
+
+def _numbers(X: Any) -> Any:
+    """An array torch can take: numbers kept as Python objects become floats."""
+    array = np.ascontiguousarray(X) if np.ndim(X) else np.asarray(X)
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        # the words scikit-learn's own validation uses, and its TypeError
+        kind = TypeError if isinstance(error, TypeError) else InputError
+        raise kind(
+            f"embeddings must be numbers; float() argument must be a string or a real number: {error}"
+        ) from error
+
+
+def build_loss(name: str, prior: float) -> ContrastiveLoss:
+    """The loss of that name; only puNCE takes the prior."""
+    if name not in LOSSES:
+        raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {name!r}")
+    return PuNCE(prior) if name == "punce" else LOSSES[name]()
+
+
+def view_for(x: Tensor) -> dict[str, Any]:
+    """Colour images are recoloured and flipped, grey ones (digits, scans) are not; embeddings get noise."""
+    if x.dim() == 2:
+        return {"name": "embedding", "options": {}}
+    return {"name": "cifar" if x.shape[1] == 3 else "digit", "options": {}}
+
+
+def build_view(spec: dict[str, Any]) -> View:
+    """The view of a specification."""
+    return VIEWS[spec["name"]](**spec["options"])
+
+
+def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
+    """What builds the encoder for these inputs. "auto": an MLP, or for colour images a small AllConv."""
+    if name == "auto":
+        name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
+    if name not in ENCODERS or name == "transformer":  # which reads texts
+        raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
+    if name in ("mlp", "identity", "linear"):
+        options: dict[str, Any] = {"in_features": int(x[0].numel())}
+        return {"name": name, "options": options | ({"width": 0.2} if name == "mlp" else {})}
+    if x.dim() != 4:
+        raise InputError(f"encoder {name!r} reads images, but X has shape {tuple(x.shape)}; use 'mlp' or 'auto'")
+    options = {"in_channels": int(x.shape[1]), "width": 0.25}
+    if name == "allconv":
+        if x.shape[2] != x.shape[3]:
+            raise InputError(f"AllConv reads square images, got {tuple(x.shape[2:])}; use encoder='resnet18'")
+        options["image_size"] = int(x.shape[2])
+    return {"name": name, "options": options}
+
+
+def build_encoder(spec: dict[str, Any]) -> Encoder:
+    """The encoder of a specification."""
+    return ENCODERS[spec["name"]](**spec["options"])
+
+
+def check_device(name: str) -> torch.device:
+    """The device of that name; "auto" is a GPU if there is one. Refuses what this machine does not have."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"device {name!r} cannot be used here ({reason[:120]}); try 'auto' or 'cpu'") from error
+    return device

@@ -1,0 +1,111 @@
+"""Tables: columns encoded once, then the ensemble that does best on tables (docs/tables.md says why), or a network."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from punce.columns.encoder import CategoryColumn, EncodedTable
+from punce.data import TableEncoder
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.models.table_network import TableNetwork
+from punce.models.tabular import TabularPU
+
+
+class TableWarning(UserWarning):
+    """Something in which rows to be scored differ from those the model learned from."""
+
+
+class TableRoute:
+    """A table encoder and :class:`~punce.models.tabular.TabularPU`, for DataFrames or matrices (n, d).
+
+    With an encoder other than "auto" the rows go the network's way instead.
+    """
+
+    def __init__(self) -> None:
+        self._encoder: TableEncoder | None = None
+        self._model: TabularPU | TableNetwork | None = None
+        self._said: tuple[str, ...] = ()
+
+    @property
+    def category_columns(self) -> tuple[str, ...]:
+        """Columns whose values are names: a file of new rows must not be read as if 01 were the number 1."""
+        assert self._encoder is not None
+        return tuple(column.name for column in self._encoder.columns if isinstance(column, CategoryColumn))
+
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
+        frame = as_frame(X)
+        self._encoder = TableEncoder.fit(frame)
+        return self._encoder.unscaled(frame)
+
+    def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
+        """Cross-fitted: every row's held-out score comes from members that did not see it."""
+        if self._encoder is None:
+            self.prepare(X, settings)
+        assert self._encoder is not None
+        table = self._encoder.transform(as_frame(X))
+        self._said = table.notes
+        if settings.encoder != "auto":
+            self._model = TableNetwork.untrained(table.values, table.categorical)
+            fitted = self._model.fit(table.values, labels, settings)
+            return replace(fitted, notes=(*table.notes, *fitted.notes))
+        self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
+        self._model.fit(table.values, table.categorical, labels)
+        scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
+        # boosted trees on the same columns, twice
+        return Fitted(np.arange(len(labels)), scores, [], table.notes, sees_more=False)
+
+    def score(self, X: Any) -> Floats:
+        """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""
+        assert self._model is not None
+        table = self._encoded(X)
+        for note in table.notes:
+            if note not in self._said:  # the fit has said it, and scores its own rows
+                warnings.warn(note, TableWarning, stacklevel=4)  # the caller of predict_proba
+        return np.asarray(self._model.score(table.values), dtype=np.float64)
+
+    def embed(self, X: Any) -> Floats:
+        """The encoded columns, missing values at the column's centre; a network's features. Shape: (n, d)."""
+        if isinstance(self._model, TableNetwork):
+            return self._model.embed(self._encoded(X).values)
+        centred: Floats = np.nan_to_num(self._encoded(X).values.astype(np.float64))
+        return centred
+
+    def _encoded(self, X: Any) -> EncodedTable:
+        assert self._encoder is not None
+        return self._encoder.transform(as_frame(X))
+
+    def state(self) -> State:
+        """The model's arrays, and the encoder as JSON."""
+        assert self._encoder is not None
+        assert self._model is not None
+        tensors, content = self._model.state()
+        return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": content}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TableRoute:
+        """Inverse of :meth:`state`."""
+        route = cls()
+        route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
+        kind = TableNetwork if "network" in content["model"] else TabularPU
+        route._model = kind.from_state(tensors, content["model"])
+        return route
+
+
+def as_frame(X: Any) -> pd.DataFrame:
+    """A table as a frame; the columns of a matrix are called x0, x1, …"""
+    if isinstance(X, pd.DataFrame):
+        return X
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise InputError(f"a table has rows and columns, got shape {values.shape}; reshape one column with (-1, 1)")
+    return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])

@@ -1,0 +1,110 @@
+"""Member "forest": extremely randomised trees that regress on the chances w(x).
+
+A regression on w with squared error has the same minimum as classifying weighted duplicates. Random cuts average out
+what the teachers got wrong about single rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from punce.models.tabular.lesson import Lesson
+from punce.models.tabular.trees import Floats, Trees, forest_trees, held_out, stored_trees, trees_arrays
+
+_TREES = 40
+_SMALLEST_LEAF = 3
+_DEEPEST = 14
+_MARGIN = 1e-3  # keeps log-odds finite where all trees agree
+
+
+@dataclass(frozen=True)
+class Forest:
+    """One forest for each fold."""
+
+    students: tuple[Trees, ...]
+    one_hot: OneHot
+
+    @classmethod
+    def fit(cls, lesson: Lesson) -> Self:
+        """Forest k learns from every fold but k."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        one_hot = OneHot.fit(lesson.binned, lesson.categorical)
+        x = one_hot.transform(lesson.binned)
+        students = []
+        for k in range(lesson.n_folds):
+            rows = lesson.without(k)
+            model = ExtraTreesRegressor(
+                _TREES,
+                min_samples_leaf=_SMALLEST_LEAF,
+                max_depth=_DEEPEST,
+                max_features=1 / 3,
+                random_state=lesson.seed + k,
+            ).fit(x[rows], lesson.chances[k, rows])
+            students.append(forest_trees(model))
+        return cls(tuple(students), one_hot)
+
+    def scores(self, binned: npt.NDArray[np.float32]) -> Floats:
+        """Log-odds of the mean chance. Shape: (n, d) -> (K, n)."""
+        x = self.one_hot.transform(binned)
+        return _log_odds(np.stack([trees.score(x) for trees in self.students]))
+
+    def held_out_scores(self, binned: npt.NDArray[np.float32], folds: npt.NDArray[np.intp]) -> Floats:
+        """Each row's score by the forest that did not see its fold. Shape: (n,)."""
+        return _log_odds(held_out(self.students, self.one_hot.transform(binned), folds))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything needed to score."""
+        return {**trees_arrays(self.students), "numeric": self.one_hot.numeric, "codes": self.one_hot.codes}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What :meth:`arrays` gave."""
+        trees = {name: array for name, array in arrays.items() if name not in ("numeric", "codes")}
+        return cls(stored_trees(trees), OneHot(np.asarray(arrays["numeric"]), np.asarray(arrays["codes"])))
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Bins as they are, one 0/1 column per common code. Shape: numeric (d',), codes (c, 2) of column and code."""
+
+    numeric: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+
+    MOST = 50
+
+    @classmethod
+    def fit(cls, binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_]) -> OneHot:
+        """Codes rarer than the commonest 50 of their column share "all zero"."""
+        pairs = [
+            (int(column), code)
+            for column in np.flatnonzero(categorical)
+            for code in _common(binned[:, column], cls.MOST)
+        ]
+        return cls(np.flatnonzero(~categorical).astype(np.int64), np.array(pairs, dtype=np.int64).reshape(-1, 2))
+
+    @property
+    def width(self) -> int:
+        """Columns that :meth:`transform` gives."""
+        return len(self.numeric) + len(self.codes)
+
+    def transform(self, binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Shape: (n, d) -> (n, width)."""
+        codes = binned[:, self.codes[:, 0]] == self.codes[:, 1]
+        return np.concatenate([binned[:, self.numeric], codes], axis=1).astype(np.float32)
+
+
+def _log_odds(chance: Floats) -> Floats:
+    chance = np.clip(chance, 0.0, 1.0)
+    scores: Floats = np.log(chance + _MARGIN) - np.log(1.0 - chance + _MARGIN)
+    return scores
+
+
+def _common(column: npt.NDArray[np.float32], most: int) -> list[int]:
+    codes, counts = np.unique(column, return_counts=True)
+    return sorted(int(code) for code in codes[np.argsort(-counts, kind="stable")[:most]])

@@ -1,0 +1,267 @@
+"""TabularPU: members cross-fitted on the same folds, brought to one scale, weighted by what held-out rows say, summed.
+
+Every member trains one model for each fold on all the other folds. The models of all folds together are the scorer
+(a bag of K), and the model that did not see a row gives that row's out-of-fold score: honest scores for calibration,
+thresholds and metrics without negatives cost nothing extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from punce.columns.bins import Bins
+from punce.errors import InputError
+from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
+from punce.models.tabular.lesson import Lesson
+from punce.models.tabular.members import MEMBERS, Member
+from punce.models.tabular.teachers import chances_without_fold
+from punce.models.tabular.trees import Floats
+from punce.scenario import Scenario, check_prior, check_scenario
+
+Arrays = dict[str, npt.NDArray[Any]]
+_FORMAT = 1
+_FOLDS = 5
+_MOST_UNLABELLED = 50_000
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Brings a member's scores to the members' common scale: (s − centre)/spread."""
+
+    centre: float
+    spread: float
+
+    def __call__(self, scores: Floats) -> Floats:
+        return (scores - self.centre) / self.spread
+
+
+class TabularPU:
+    """The default scorer for tables.
+
+    Args:
+        prior: share of positives among the unlabelled rows, strictly between 0 and 1.
+        scenario: how the labels came about; kept for whoever calibrates, the ranking does not depend on it.
+        random_state: seed of folds, trees and networks. Same seed, same scores.
+        members: names in :data:`punce.models.tabular.members.MEMBERS`.
+        repeats: foldings to average over. More than one cost time and gained nothing measurable.
+
+    `score` is larger for rows that look more positive; only its order and, through
+    :class:`~punce.judging.calibration.PUCalibrator`, its held-out odds have a meaning.
+    """
+
+    def __init__(
+        self,
+        prior: float,
+        scenario: Scenario = "single_set",
+        random_state: int = 0,
+        members: Sequence[str] = ("boosting", "forest", "nnpu"),
+        repeats: int = 1,
+    ) -> None:
+        check_scenario(scenario)
+        unknown = [name for name in members if name not in MEMBERS]
+        if unknown or not members:
+            raise InputError(f"members must be some of {sorted(MEMBERS)}, got {list(members)}")
+        self.prior = check_prior(prior, open_interval=True)
+        self.scenario: Scenario = scenario
+        self.random_state = int(random_state)
+        self.members = tuple(members)
+        if repeats < 1:
+            raise InputError(f"repeats must be at least 1, got {repeats}")
+        self.repeats = int(repeats)
+
+    def fit(self, values: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels) -> TabularPU:
+        """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}."""
+        labels = np.asarray(labels)
+        values, categorical = _checked(values, categorical, labels)
+        n_positive = int((labels == POSITIVE).sum())
+        self.n_columns_ = values.shape[1]
+        self.fitted_: dict[str, list[Member]] = {name: [] for name in self.members}
+        held_out = {name: np.zeros(len(labels)) for name in self.members}
+        self.bins_ = Bins.fit(values, categorical)
+        binned = self.bins_.transform(values)
+        for repeat in range(self.repeats):
+            seed = self.random_state + 1000 * repeat
+            folds = stratified_folds(labels, min(_FOLDS, n_positive), seed)
+            lesson = _lesson(binned, categorical, labels, folds, self.prior, seed)
+            for name in self.members:
+                member = MEMBERS[name].fit(lesson)
+                self.fitted_[name].append(member)
+                held_out[name] += member.held_out_scores(binned, folds) / self.repeats
+        self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
+        self.weights_ = member_weights(held_out, labels)
+        self.out_of_fold_scores_ = self._combined(held_out)
+        return self
+
+    def score(self, values: npt.NDArray[np.float32]) -> Floats:
+        """Shape: (n, d) -> (n,)."""
+        values = np.asarray(values, dtype=np.float32)
+        if values.ndim != 2 or values.shape[1] != self.n_columns_:
+            raise InputError(f"fitted on {self.n_columns_} columns, got rows of shape {values.shape}")
+        binned = self.bins_.transform(values)
+        scores = {
+            name: np.mean([member.scores(binned).mean(axis=0) for member in fitted], axis=0)
+            for name, fitted in self.fitted_.items()
+        }
+        return self._combined(scores)
+
+    def _combined(self, scores: Mapping[str, Floats]) -> Floats:
+        combined: Floats = np.sum([self.weights_[name] * self.scales_[name](scores[name]) for name in scores], axis=0)
+        return combined
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors for safetensors and a dictionary for JSON: all that :meth:`from_state` needs to score."""
+        arrays: Arrays = {"out_of_fold_scores": self.out_of_fold_scores_}
+        arrays.update({f"bins.{key}": array for key, array in self.bins_.arrays().items()})
+        for name, fitted in self.fitted_.items():
+            for k, member in enumerate(fitted):
+                arrays.update({f"{name}.{k}.{key}": array for key, array in member.arrays().items()})
+        content = {
+            "format": _FORMAT,
+            "prior": self.prior,
+            "scenario": self.scenario,
+            "random_state": self.random_state,
+            "members": list(self.members),
+            "repeats": self.repeats,
+            "fitted": {name: len(fitted) for name, fitted in self.fitted_.items()},
+            "n_columns": self.n_columns_,
+            "weights": self.weights_,
+            "scales": {name: [scale.centre, scale.spread] for name, scale in self.scales_.items()},
+        }
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, content
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> TabularPU:
+        """The fitted model that :meth:`state` described."""
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        try:
+            if content["format"] != _FORMAT:
+                raise InputError(f"table model of format {content['format']}, this version reads {_FORMAT}")
+            settings = {key: content[key] for key in ("prior", "scenario", "random_state", "members", "repeats")}
+            model = cls(**settings)
+            model.n_columns_ = int(content["n_columns"])
+            model.bins_ = Bins.from_arrays(_under(arrays, "bins."))
+            model.weights_ = {name: float(weight) for name, weight in content["weights"].items()}
+            model.scales_ = {name: _Scale(*pair) for name, pair in content["scales"].items()}
+            model.fitted_ = {
+                name: [MEMBERS[name].from_arrays(_under(arrays, f"{name}.{k}.")) for k in range(count)]
+                for name, count in content["fitted"].items()
+            }
+            model.out_of_fold_scores_ = arrays["out_of_fold_scores"]
+            _refuse_wide_trees(arrays, model.n_columns_)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"not a stored table model: {error!r}") from error
+        return model
+
+
+def stratified_folds(labels: Labels, n_folds: int, seed: int) -> npt.NDArray[np.intp]:
+    """Each row's fold, labelled and unlabelled rows spread evenly. Shape: (n,) of 0 … n_folds−1."""
+    rng = np.random.default_rng(seed)
+    folds = np.empty(len(labels), dtype=np.intp)
+    for kind in (POSITIVE, UNLABELLED):
+        rows = rng.permutation(np.flatnonzero(labels == kind))
+        folds[rows] = np.arange(len(rows)) % n_folds
+    return folds
+
+
+def member_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
+    """How much each member counts: less, the surer it is that another one ranks better. They sum to 1.
+
+    A labelled row's share of unlabelled rows below it, averaged over labelled rows, is the AUC of P against U, which
+    orders members as the true AUC does. z is the paired difference to the best member in standard errors and
+    exp(−z²/2) the weight: members that the labelled rows cannot tell apart count about the same.
+    """
+    ranks = {
+        name: _share_below(scores[labels == POSITIVE], scores[labels == UNLABELLED])
+        for name, scores in held_out.items()
+    }
+    best = max(ranks, key=lambda name: float(ranks[name].mean()))
+    weights = {name: float(np.exp(-0.5 * _paired_z(ranks[best] - rank) ** 2)) for name, rank in ranks.items()}
+    return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+
+
+def _share_below(positive: Floats, hidden: Floats) -> Floats:
+    ordered = np.sort(hidden)
+    below = np.searchsorted(ordered, positive, side="left") + np.searchsorted(ordered, positive, side="right")
+    shares: Floats = below / (2 * len(ordered))
+    return shares
+
+
+def _paired_z(difference: Floats) -> float:
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    return float(difference.mean() / error) if error > 0 else 0.0
+
+
+def _lesson(
+    binned: npt.NDArray[np.float32],
+    categorical: npt.NDArray[np.bool_],
+    labels: Labels,
+    folds: npt.NDArray[np.intp],
+    prior: float,
+    seed: int,
+) -> Lesson:
+    rows = _thinned(labels, seed)
+    binned, labels, folds = binned[rows], labels[rows], folds[rows]
+    chances = chances_without_fold(binned, categorical, labels, folds, prior, seed)
+    return Lesson(binned, categorical, labels, folds, chances, prior, seed)
+
+
+def _thinned(labels: Labels, seed: int) -> npt.NDArray[np.intp]:
+    """Rows to train on: all labelled ones and at most 50,000 others. Every row is scored all the same."""
+    hidden = np.random.default_rng(seed + 1).permutation(np.flatnonzero(labels == UNLABELLED))[:_MOST_UNLABELLED]
+    return np.sort(np.concatenate([np.flatnonzero(labels == POSITIVE), hidden]))
+
+
+def _scale(scores: Floats, labels: Labels) -> _Scale:
+    hidden = scores[labels == UNLABELLED]
+    return _Scale(float(np.median(hidden)), float(hidden.std()) or 1.0)
+
+
+def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _refuse_wide_trees(arrays: Mapping[str, npt.NDArray[Any]], n_columns: int) -> None:
+    """A damaged file must not read beside a row. A forest sees one-hot columns: its own ``numeric`` and ``codes``."""
+    for name, array in arrays.items():
+        if not name.endswith(".feature") or not array.size:
+            continue
+        codes, numeric = (arrays.get(".".join([*name.split(".")[:2], part])) for part in ("codes", "numeric"))
+        width = n_columns if codes is None or numeric is None else len(codes) + len(numeric)
+        if int(array.max()) >= width:
+            raise InputError(f"not a stored table model: {name} names a column beyond the {width} there are")
+
+
+def _checked(
+    values: npt.NDArray[Any], categorical: npt.NDArray[Any], labels: Labels
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    values, categorical = np.asarray(values, dtype=np.float32), np.asarray(categorical, dtype=bool)
+    if values.ndim != 2 or values.shape[1] == 0 or categorical.shape != (values.shape[1],):
+        raise InputError(
+            f"need values (n, d) and categorical (d,) with d >= 1, got {values.shape} and {categorical.shape}"
+        )
+    if len(values) != len(labels):
+        raise InputError(f"{len(values)} rows but {len(labels)} labels")
+    refuse_negatives(labels, "TabularPU")
+    require_positive_and_unlabelled(labels)
+    fewest = int(min((labels == POSITIVE).sum(), (labels == UNLABELLED).sum()))
+    if fewest < 3:
+        raise InputError(
+            f"cross-fitting needs at least 3 labelled and 3 unlabelled rows, one to learn from, one to weigh with and "
+            f"one to hold out; the rarer kind has {fewest}"
+        )
+    codes = values[:, categorical]
+    wrong = ~np.isnan(codes) & ((codes < 0) | (codes != np.round(codes)))
+    if wrong.any():
+        row, column = (int(k) for k in np.argwhere(wrong)[0])
+        raise InputError(
+            f"column {int(np.flatnonzero(categorical)[column])} is categorical and must hold codes 0, 1, 2, …; "
+            f"row {row} holds {codes[row, column]:g}"
+        )
+    return values, categorical

@@ -1,0 +1,187 @@
+"""Texts: read as word counts, through a frozen pretrained encoder, or with that encoder trained (docs/text.md)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+from torch import Tensor
+
+from punce.encoders import ENCODERS, Encoder, Transformer
+from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.models.chosen_network import fit_chosen_network
+from punce.models.kinds import is_missing
+from punce.models.network import NetworkRoute, check_device
+from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.models.sentences import SentenceVectors
+from punce.models.tuned_text import TunedTransformer
+from punce.models.words import WordVectors
+from punce.storage.model_file import ModelFileError
+from punce.training.random_stream import seeded
+
+WORD_COUNTS = "tfidf"
+_INNER = "vectors."
+
+
+class TextRoute:
+    """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; without one, word counts.
+
+    Word counts and frozen embeddings go the way of every embedding: contrastive features by a network, then a
+    linear head. With ``transfer="finetune"`` the transformer itself is trained.
+    """
+
+    def __init__(self) -> None:
+        self._reader: _OnVectors | TunedTransformer | None = None
+        self._notes: tuple[str, ...] = ()
+
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """Choose how to read the texts, and return what the first prior is estimated on: embeddings, or the texts."""
+        texts = as_texts(X)
+        with seeded(settings.random_state):  # a new encoder draws its projector
+            encoder = _encoder_for(settings.encoder)
+        if encoder is None:
+            self._notes = _why_word_counts(settings.encoder)
+            self._reader = _OnVectors(WordVectors().fit(texts, settings.random_state))
+            return texts
+        self._notes = _cut_texts(encoder, texts)
+        encoder.to(check_device(settings.device))
+        frozen = SentenceVectors(encoder).fit(texts, folder=settings.folder, progress=settings.progress)
+        self._reader = TunedTransformer(encoder) if settings.transfer == "finetune" else _OnVectors(frozen)
+        return frozen.vectors(texts)
+
+    def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
+        """Learn from texts that :meth:`prepare` has seen; the reader holds rows out."""
+        if self._reader is None:
+            self.prepare(X, settings)
+        assert self._reader is not None
+        return replace(self._reader.fit(as_texts(X), labels, settings), notes=self._notes)
+
+    def score(self, X: Any) -> Floats:
+        """Scores of the linear head. Shape: (n,)."""
+        assert self._reader is not None
+        return self._reader.score(as_texts(X))
+
+    def embed(self, X: Any) -> Floats:
+        """What the head sees. Shape: (n, D)."""
+        assert self._reader is not None
+        return self._reader.embed(as_texts(X))
+
+    def state(self) -> State:
+        """How the texts are read, and that reader's state."""
+        assert self._reader is not None
+        tensors, content = self._reader.state()
+        return tensors, {"how": self._reader.how, **content}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TextRoute:
+        """Inverse of :meth:`state`. The encoder is not part of a model file unless it was trained: it must be there."""
+        route = cls()
+        try:
+            reader = TunedTransformer if content["how"] == TunedTransformer.how else _OnVectors
+            route._reader = reader.from_state(tensors, content)
+        except InputError as error:
+            raise ModelFileError(str(error)) from error
+        return route
+
+
+class _OnVectors:
+    """Texts to vectors, vectors the network's way."""
+
+    def __init__(self, vectors: WordVectors | SentenceVectors, network: NetworkRoute | None = None) -> None:
+        self._vectors, self._network = vectors, network or NetworkRoute()
+
+    @property
+    def how(self) -> str:
+        return self._vectors.how
+
+    def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
+        x = self._vectors.vectors(texts)
+        if isinstance(self._vectors, WordVectors) and _is_network(settings.encoder):
+            return self._network.fit(x, labels, settings)
+        self._network, fitted = fit_chosen_network(x, labels, self._vectors.view, settings)
+        return fitted
+
+    def score(self, texts: list[str]) -> Floats:
+        return self._network.score(self._vectors.vectors(texts))
+
+    def embed(self, texts: list[str]) -> Floats:
+        return self._network.embed(self._vectors.vectors(texts))
+
+    def state(self) -> State:
+        own, vectors = self._vectors.state()
+        tensors, network = self._network.state()
+        return tensors | {f"{_INNER}{name}": value for name, value in own.items()}, {
+            "network": network,
+            "vectors": vectors,
+        }
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _OnVectors:
+        reader: type[WordVectors | SentenceVectors] = {
+            WordVectors.how: WordVectors,
+            SentenceVectors.how: SentenceVectors,
+        }[content["how"]]
+        own = {k.removeprefix(_INNER): v for k, v in tensors.items() if k.startswith(_INNER)}
+        network = {k: v for k, v in tensors.items() if not k.startswith(_INNER)}
+        return cls(reader.from_state(own, content["vectors"]), NetworkRoute.from_state(network, content["network"]))
+
+
+def as_texts(X: Any) -> list[str]:
+    """Rows of text as a list; a missing text (None, NaN) is an empty one. A frame may be its only column."""
+    if isinstance(X, str):
+        raise InputError("X is one text; give a list of texts: [text]")
+    if isinstance(X, pd.DataFrame):
+        if X.shape[1] != 1:
+            raise InputError(f"texts are one column, but the table has {list(X.columns)[:8]}: give table['column']")
+        X = X.iloc[:, 0]
+    texts = ["" if is_missing(text) else text for text in X]
+    if not texts:
+        raise InputError("there are no texts: X is empty")
+    if wrong := [i for i, text in enumerate(texts) if not isinstance(text, str)]:
+        raise InputError(f"row {wrong[0]} is {type(texts[wrong[0]]).__name__}, not text ({len(wrong)} such rows)")
+    return texts
+
+
+def _encoder_for(asked: Any) -> Transformer | None:
+    """The transformer that was asked for, a copy if it is the caller's own; None means word counts."""
+    if isinstance(asked, Transformer):
+        return copy.deepcopy(asked)
+    if asked == "auto":
+        name = named_encoder()
+        return Transformer(name) if name is not None and has_transformers() else None
+    if asked == "transformer":
+        raise InputError("name the transformer: encoder='roberta-base', or the path of its folder")
+    return None if asked == WORD_COUNTS or _is_network(asked) else Transformer(asked)
+
+
+def _is_network(asked: Any) -> bool:
+    """Whether a network for vectors was asked for, which are then word counts."""
+    return asked in ENCODERS if isinstance(asked, str) else isinstance(asked, Encoder)
+
+
+def _why_word_counts(asked: Any) -> tuple[str, ...]:
+    """What a person who left the choice to us should know about it."""
+    if asked != "auto":
+        return ()
+    brings = "a pretrained encoder reads what words mean and usually ranks texts better (docs/text.md)"
+    if has_transformers():
+        return (
+            f"texts were read as word counts; {brings}: name one with encoder=, --encoder or the variable {VARIABLE}",
+        )
+    return (
+        f"texts were read as word counts; {brings}: pip install 'punce[text]', then name one with encoder=, --encoder "
+        f"or the variable {VARIABLE}",
+    )
+
+
+def _cut_texts(encoder: Transformer, texts: list[str]) -> tuple[str, ...]:
+    full = int((encoder.tokens(texts)[:, encoder.max_length - 1 :] >= 0).sum())
+    if not full:
+        return ()
+    return (
+        f"{full} of {len(texts)} texts are at least {encoder.max_length} tokens long; what comes after is not read",
+    )

@@ -1,0 +1,139 @@
+"""Texts with the whole transformer trained: contrastive pretraining, then encoder and head together on a PU risk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from punce.encoders import Transformer
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.models.heads import HEAD_PARTS, batch_size, probe_config
+from punce.models.network import build_loss, check_device, outer_split
+from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.risks import build_risk
+from punce.stages.finetune import FinetuneConfig, finetune
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import LinearHead, extract_features, probe
+from punce.training.random_stream import seeded
+from punce.views import Text
+
+RISKS_ON_TOKENS = ("nnpu", "upu", "pn")
+"""vPU mixes inputs, PvU and puPL look at them as numbers, Self-PU starts from scratch: none makes sense for tokens."""
+
+_ROWS_SEEN = 20_000  # what an automatic number of epochs aims at: 3 epochs of SST-2's sentences
+_MOST_EPOCHS = 10
+_DROP = 0.1  # share of tokens left out of a view, on top of dropout
+
+
+class TunedTransformer:
+    """A transformer and a linear head, both trained on the rows. For a GPU, or few rows."""
+
+    how = "tuned"
+
+    def __init__(self, encoder: Transformer) -> None:
+        self._encoder = encoder
+        self._view = Text(drop=_DROP)
+        self._head: LinearHead | None = None
+
+    def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
+        """Pretrain on the loss, start the head on frozen features, then train both on the risk."""
+        if settings.risk not in RISKS_ON_TOKENS:
+            raise InputError(
+                f"risk {settings.risk!r} cannot train a transformer; use one of {list(RISKS_ON_TOKENS)}, "
+                "or transfer='probe', which keeps the transformer frozen"
+            )
+        device = check_device(settings.device)
+        with seeded(settings.random_state, device):
+            return self._fit(texts, labels, settings, device)
+
+    def _fit(self, texts: list[str], labels: Labels, settings: FitSettings, device: torch.device) -> Fitted:
+        self._encoder.to(device)
+        train, held_out = outer_split(labels, settings.random_state)
+        x, known = self._encoder.tokens([texts[i] for i in train]).to(device), labels[train.numpy()]
+        history = self._pretrain(x, known, settings)
+        self._head = self._on_risk(x, known, settings)
+        self._encoder.cpu().eval()
+        scores = self.score([texts[i] for i in held_out])
+        return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
+
+    def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
+        if settings.loss is None:
+            return []
+        config = PretrainConfig(
+            epochs=settings.epochs or _epochs(len(x)),
+            batch_size=batch_size(len(x), 64),
+            optimizer="adamw",
+            lr=5e-5,
+            weight_decay=0.01,
+            warmup_epochs=0.2,
+            monitor_prior=settings.prior,
+            seed=settings.random_state,
+        )
+        loss = build_loss(settings.loss, settings.prior)
+        folder = settings.folder / "pretrain" if settings.folder else None
+        return pretrain(self._encoder, self._view, x, labels, loss, config, folder=folder, progress=settings.progress)
+
+    def _on_risk(self, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
+        """The head alone first: a random one would pull the pretrained features apart before it knows anything."""
+        risk, seed = build_risk(settings.risk, settings.prior), settings.random_state
+        features = extract_features(self._encoder, self._view, x)
+        start = probe(features, labels, risk, probe_config(settings, batch_size(len(x))), prior=settings.prior)
+        config = FinetuneConfig(
+            epochs=settings.epochs or _epochs(len(x)),
+            batch_size=32,
+            optimizer="adamw",
+            lr=2e-5,
+            weight_decay=0.01,
+            warmup_epochs=0.2,
+            seed=seed,
+        )
+        head = finetune(
+            self._encoder,
+            self._view,
+            x,
+            labels,
+            risk,
+            config,
+            prior=settings.prior,
+            head=start,
+            folder=settings.folder / "head" if settings.folder else None,
+            progress=settings.progress,
+        )
+        return replace(head, **{name: getattr(head, name).cpu() for name in HEAD_PARTS})
+
+    def score(self, texts: list[str]) -> Floats:
+        """Scores of the linear head. Shape: (n,)."""
+        assert self._head is not None
+        scores: Floats = self._head(self._encoder.embed(texts)).double().numpy()
+        return scores
+
+    def embed(self, texts: list[str]) -> Floats:
+        """Features of the trained encoder. Shape: (n, D)."""
+        features: Floats = self._encoder.embed(texts).double().numpy().astype(np.float64)
+        return features
+
+    def state(self) -> State:
+        """The trained weights as tensors; where the tokeniser and architecture come from as JSON."""
+        assert self._head is not None
+        tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in self._encoder.state_dict().items()}
+        tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in HEAD_PARTS}
+        return tensors, {"encoder": self._encoder.spec}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedTransformer:
+        """Inverse of :meth:`state`."""
+        route = cls(Transformer.from_spec(content["encoder"]))
+        own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
+        route._encoder.load_state_dict(own)
+        route._encoder.eval()
+        route._head = LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]
+        return route
+
+
+def _epochs(n_rows: int) -> int:
+    return max(1, min(_MOST_EPOCHS, round(_ROWS_SEEN / n_rows)))

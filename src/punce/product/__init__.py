@@ -1,0 +1,1 @@
+"""The jobs behind the commands, and what the page says."""

@@ -1,0 +1,327 @@
+"""The job behind ``punce fit``: read, check, learn, and leave a run folder behind.
+
+    RUN/config.json       what was asked for; "finished" and "reading" are set when everything below is there
+    RUN/model/            the classifier (safetensors + JSON), for ``punce predict`` and PUClassifier.load
+    RUN/scores.parquet    the unlabelled rows, ranked, with their probability (or scores.csv)
+    RUN/metrics.json      the prior and the quality without negatives, with intervals
+    RUN/report.html       the page, and report.json from which ``punce report`` rebuilds it
+    RUN/MODEL_CARD.md     what the model is, in a page of text
+    RUN/history.jsonl     training, one line per epoch
+
+An unfinished run of the same configuration goes on from its checkpoints; one of another is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from punce import __version__
+from punce.classifier import PUClassifier
+from punce.data import DataCheck, UserData, check, read
+from punce.data.image_files import ImageFiles
+from punce.errors import InputError
+from punce.labels import POSITIVE, UNLABELLED, Labels, require_positive_and_unlabelled
+from punce.product.page import report_content
+from punce.report import write_report
+from punce.scenario import Scenario
+from punce.storage.files import replacing, write_text
+from punce.training import collectives
+
+Say = Callable[[Any], None]
+_WORK = "work"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the rows are and which column says what."""
+
+    path: str
+    label: str | None
+    positive: str | None = None
+    id: str | None = None
+    text: str | None = None
+    kind: str = "auto"
+    labels: str | None = None
+    drop: tuple[str, ...] = ()
+    image_size: int | None = None
+
+    def read(self) -> UserData:
+        """Read the rows."""
+        return read(
+            self.path,
+            self.label,
+            positive=self.positive,
+            id=self.id,
+            text=self.text,
+            kind=self.kind,  # type: ignore[arg-type]
+            labels=self.labels,
+            drop=self.drop,
+            image_size=self.image_size,
+        )
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The arguments of PUClassifier that the command line has."""
+
+    loss: str | None = "punce"
+    risk: str = "nnpu"
+    transfer: str = "probe"
+    encoder: str = "auto"
+    prior: float | str = "auto"
+    scenario: Scenario = "single_set"
+    threshold: float | str = "accuracy"
+    epochs: int | None = None
+    device: str = "auto"
+    random_state: int = 0
+
+
+@dataclass(frozen=True)
+class FitOutcome:
+    """What a finished run found."""
+
+    folder: Path
+    classifier: PUClassifier
+    data: UserData
+    warnings: tuple[str, ...]
+
+
+class RunFolder:
+    """The folder of one run: what it was asked for, and whether it is finished."""
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path = path
+        self._config = json.loads(json.dumps(config))
+
+    def open(self) -> bool:
+        """Take the folder; True if it holds an unfinished run of the same configuration to go on with."""
+        goes_on = self.goes_on()
+        if not goes_on:
+            self._write(finished=False)
+        return goes_on
+
+    def goes_on(self) -> bool:
+        """Whether it holds an unfinished run of the same configuration; refuses a folder with anything else in it."""
+        file = self.path / "config.json"
+        if not file.exists():
+            if self.path.is_dir() and any(self.path.iterdir()):
+                raise InputError(f"{self.path} is not empty and holds no punce run; name another folder with --out")
+            return False
+        saved = self._saved(file)
+        if saved.pop("finished", False):
+            raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
+        asked, before = _flat(self._config), _flat(saved)
+        different = [key for key in asked.keys() | before.keys() if asked.get(key) != before.get(key)]
+        if different:
+            what = ", ".join(f"{key} was {before.get(key)!r}" for key in sorted(different))
+            raise InputError(
+                f"{self.path} holds an unfinished run of other options ({what}); repeat those or use --out"
+            )
+        return True
+
+    def forget(self) -> None:
+        """Remove a folder in which nothing was trained yet."""
+        if not (self.path / _WORK).exists():
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def finish(self, reading: dict[str, Any]) -> None:
+        """Everything is written: the checkpoints may go. `reading` says how the rows were read, for new ones."""
+        self._write(finished=True, reading=reading)
+        shutil.rmtree(self.path / _WORK, ignore_errors=True)
+
+    def _write(self, **more: Any) -> None:
+        write_text(self.path / "config.json", json.dumps({**self._config, **more}, indent=1) + "\n")
+
+    @staticmethod
+    def _saved(file: Path) -> dict[str, Any]:
+        try:
+            saved = json.loads(file.read_text())
+        except ValueError as error:
+            raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
+        return saved if isinstance(saved, dict) else {}
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """{"model": {"prior": 0.3}} as {"model.prior": 0.3}."""
+    parts = (
+        {f"{name}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
+        for name, value in config.items()
+    )
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> FitOutcome:
+    """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
+    classifier = PUClassifier(**asdict(model), progress=True)
+    classifier.check_arguments()
+    data, checked = read_and_check(source, say)
+    classifier.set_params(kind=data.kind)
+    folder = _folder(out, source, model, scores, data)
+    is_first = collectives.rank() == 0
+    if is_first and folder.open():
+        say(f"going on with the unfinished run in {out}")
+    collectives.any_rank(False)  # the others wait until the folder is there
+    X = data.load()
+    noted = _fit(classifier, X, data.labels, folder)
+    outcome = FitOutcome(out, classifier, data, noted)
+    if is_first:
+        _write_results(outcome, checked, X, {"data": asdict(source), "model": asdict(model)}, scores)
+        folder.finish(_reading(data))
+    return outcome
+
+
+def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> str:
+    """What :func:`run_fit` would do, found out by everything it does before it trains or writes."""
+    classifier = PUClassifier(**asdict(model))
+    classifier.check_arguments()
+    data, _ = read_and_check(source, say)
+    classifier.set_params(kind=data.kind).check_arguments()
+    goes_on = _folder(out, source, model, scores, data).goes_on()
+    how = f"{model.loss or 'no pretraining'}, then {model.risk} ({model.transfer})"
+    if data.kind == "table" and model.encoder == "auto":
+        how = "the ensemble for tables"
+    where = f"go on with the unfinished run in {out}" if goes_on else f"write {out}"
+    return f"would learn with {how}, prior {model.prior}, and {where}"
+
+
+def _folder(out: Path, source: DataOptions, model: ModelOptions, scores: str, data: UserData) -> RunFolder:
+    return RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
+
+
+def _reading(data: UserData) -> dict[str, Any]:
+    """What the reader chose by these rows and must not choose anew by others: form of pictures, columns by name."""
+    if isinstance(data.features, ImageFiles):
+        return {"pictures": {"size": data.features.size, "channels": data.features.channels}}
+    return {"columns": list(data.source_columns)} if data.source_columns else {}
+
+
+def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:
+    out, classifier, data = outcome.folder, outcome.classifier, outcome.data
+    classifier.save(out / "model")
+    _write_scores(out, data, classifier, scores)
+    _write_history(out, classifier.history_)
+    write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
+    content = report_content(classifier, data, checked, X, outcome.warnings, options)
+    write_text(out / "report.json", json.dumps(content.to_json()) + "\n")
+    write_report(content, out / "report.html")
+    write_text(out / "MODEL_CARD.md", model_card(classifier, data, outcome.warnings))
+
+
+def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFolder) -> tuple[str, ...]:
+    """Fit and return what was warned of; rows that cannot be learned from leave no folder behind."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            classifier.fit(X, labels, folder=folder.path / _WORK)
+        except InputError:
+            folder.forget()
+            raise
+    warned = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    return tuple(dict.fromkeys([*classifier.notes_, *warned]))
+
+
+def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:
+    """Read the rows, show the data check, and stop at what cannot be learned from."""
+    data = source.read()
+    if data.labels is None:
+        raise InputError("no labels: name the label column with --label")
+    require_positive_and_unlabelled(data.labels, f"label column of {data.source}")
+    checked = check(data)
+    say(checked)
+    checked.raise_for_errors()
+    return data, checked
+
+
+def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
+    """The prior and the quality, as JSON."""
+    metrics = classifier.metrics_
+    mixes = {
+        name: {key: asdict(getattr(mix, key)) for key in ("precision", "accuracy", "f1", "called")}
+        for name, mix in (("unlabelled", metrics.unlabelled), ("population", metrics.population))
+    }
+    second = classifier.second_prior_
+    numbers = {
+        "prior": classifier.prior_.as_dict(),
+        "first_prior": classifier.first_prior_.as_dict(),
+        "second_prior": None if second is None else second.as_dict(),
+        "threshold": classifier.threshold_,
+        "recall": asdict(metrics.recall),
+        "auc": asdict(metrics.auc),
+        **mixes,
+        "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
+        "notes": list(metrics.notes),
+    }
+    plain: dict[str, Any] = _without_nan(numbers)
+    return plain
+
+
+def ranked_unlabelled(labels: Labels, probability: np.ndarray, scores: np.ndarray, ids: pd.Index[Any]) -> pd.DataFrame:
+    """The unlabelled rows from the most to the least probable; the score orders rows of equal probability."""
+    rows = np.flatnonzero(labels == UNLABELLED)
+    columns = {"row": rows, "id": ids[rows].astype(str), "probability": probability[rows], "score": scores[rows]}
+    frame = pd.DataFrame(columns).sort_values(
+        ["probability", "score", "row"], ascending=[False, False, True], ignore_index=True
+    )
+    frame.insert(0, "rank", np.arange(1, len(frame) + 1))
+    return frame
+
+
+def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:
+    assert data.labels is not None
+    frame = ranked_unlabelled(data.labels, classifier.scores_, classifier.decision_scores_, data.ids)
+    with replacing(out / f"scores.{form}") as temporary:
+        if form == "csv":
+            frame.to_csv(temporary, index=False)
+        else:
+            frame.to_parquet(temporary, index=False)
+
+
+def _write_history(out: Path, history: list[dict[str, Any]]) -> None:
+    write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+
+
+def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...]) -> str:
+    """A page of plain text on what the model is, learned from, and is good for."""
+    assert data.labels is not None
+    prior, metrics = classifier.prior_, classifier.metrics_
+    n_p, n_u = int((data.labels == POSITIVE).sum()), int((data.labels == UNLABELLED).sum())
+    lines = [
+        "# Model card",
+        "",
+        f"A positive-unlabelled classifier made by punce {__version__} from {data.source} ({classifier.kind_}).",
+        "",
+        f"- learned from {n_p} labelled positives and {n_u} unlabelled rows; no negatives were known",
+        f"- share of positives among the unlabelled rows: {prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, "
+        f"{prior.method})",
+        f"- estimated on rows held out of training: recall {metrics.recall.value:.3f}, precision "
+        f"{metrics.unlabelled.precision.value:.3f}, accuracy {metrics.unlabelled.accuracy.value:.3f}, "
+        f"AUC {metrics.auc.value:.3f} (intervals in metrics.json)",
+        f"- a row is called positive from probability {classifier.threshold_:.3f} on",
+        f"- settings: {json.dumps({k: v for k, v in classifier.get_params().items() if k != 'progress'}, default=str)}",
+        "",
+        "These numbers hold if the labelled rows are a random sample of the positives and new rows come from the same",
+        "source. They are estimates without negatives: check a sample of the top rows by hand before relying on them.",
+        *(["", "Warnings:", ""] + [f"- {text}" for text in noted] if noted else []),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: undefined numbers become null."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,178 @@
+"""Fills the report from a fitted classifier and the rows it learned from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from punce import __version__
+from punce.classifier import PUClassifier
+from punce.data import DataCheck, UserData
+from punce.judging.metrics import Estimate
+from punce.judging.thresholds import Rule
+from punce.judging.used_prior import usable_interval, usable_prior
+from punce.labels import POSITIVE, UNLABELLED
+from punce.report import (
+    DataFacts,
+    Interval,
+    OtherEstimate,
+    PriorFacts,
+    Quality,
+    ReportContent,
+    RowMap,
+    Threshold,
+    TopRows,
+    lay_out,
+    map_rows,
+    prior_sensitivity,
+    review_curve,
+    row_map,
+    score_histogram,
+    top_rows,
+)
+
+
+def report_content(
+    classifier: PUClassifier,
+    data: UserData,
+    checked: DataCheck,
+    X: Any,
+    noted: tuple[str, ...],
+    configuration: dict[str, Any],
+) -> ReportContent:
+    """Everything the page shows."""
+    assert data.labels is not None
+    p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
+    prior, n_u = usable_prior(classifier.prior_), int((data.labels == UNLABELLED).sum())
+    on_u = classifier.scores_[data.labels == UNLABELLED]
+    return ReportContent(
+        title=f"Positives in {PurePath(data.source).name}",
+        data=_data_facts(data, checked),
+        prior=_prior_facts(classifier),
+        quality=_quality(classifier),
+        threshold=Threshold(
+            classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
+        ),
+        histogram=score_histogram(p, u),
+        review=review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(classifier.prior_)),
+        map=_map(classifier, data, X),
+        top=_top(classifier, data, X),
+        sensitivity=prior_sensitivity(p, u, prior, classifier.threshold_, unlabelled=on_u),
+        training=_training(classifier.history_),
+        configuration=configuration,
+        warnings=noted,
+        created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        software=f"punce {__version__}",
+    )
+
+
+def _rule_in_words(rule: Rule) -> str:
+    if not isinstance(rule, str):
+        return "as given"
+    name, _, wanted = rule.partition("=")
+    if wanted:
+        return f"{'the lowest' if name == 'precision' else 'the highest'} with an estimated {name} of {wanted}"
+    return {"accuracy": "the likelier of the two, which is best for accuracy", "f1": "best for F1"}.get(rule, rule)
+
+
+def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
+    assert data.labels is not None
+    return DataFacts(
+        name=PurePath(data.source).name,
+        kind=data.kind,
+        rows=len(data),
+        labelled=int((data.labels == POSITIVE).sum()),
+        unlabelled=int((data.labels == UNLABELLED).sum()),
+        notes=data.notes,
+        findings=tuple((finding.severity, finding.message) for finding in checked.findings),
+    )
+
+
+def _prior_facts(classifier: PUClassifier) -> PriorFacts:
+    prior, first, second = classifier.prior_, classifier.first_prior_, classifier.second_prior_
+    others: tuple[OtherEstimate, ...] = ()
+    if second is not None:
+        others = (
+            OtherEstimate(f"{first.method} before training", first.value, first.low, first.high),
+            OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
+        )
+    given = prior.method == "given"
+    low, high = (None, None) if given else (prior.low, prior.high)
+    return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings)
+
+
+def _quality(classifier: PUClassifier) -> Quality:
+    metrics = classifier.metrics_
+    mix = metrics.unlabelled
+    named = {
+        "recall": metrics.recall,
+        "precision": mix.precision,
+        "accuracy": mix.accuracy,
+        "f1": mix.f1,
+        "auc": metrics.auc,
+    }
+    return Quality(
+        {name: _interval(estimate) for name, estimate in named.items()},
+        confidence=metrics.confidence,
+        n_positive=metrics.n_positive,
+        n_unlabelled=metrics.n_unlabelled,
+        notes=metrics.notes,
+    )
+
+
+def _interval(estimate: Estimate) -> Interval:
+    if not np.isfinite(estimate.value):
+        return Interval(None)
+    return Interval(estimate.value, estimate.low, estimate.high)
+
+
+def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:
+    """What a person sees of the rows: columns, text or picture."""
+    if data.kind == "table":
+        return {"table": pd.DataFrame(X).iloc[rows]}
+    if data.kind == "text":
+        return {"texts": [X[int(i)] for i in rows]}
+    if data.kind == "image":
+        return {"images": [np.asarray(X[int(i)]) for i in rows]}
+    return {}
+
+
+def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
+    assert data.labels is not None
+    rows = map_rows(data.labels)
+    some = X.iloc[rows] if isinstance(X, pd.DataFrame) else [X[int(i)] for i in rows]
+    is_array = data.kind in ("image", "embedding") and isinstance(some, list)
+    features = classifier.embed(np.asarray(some) if is_array else some)
+    xy, method = lay_out(features)
+    names = [str(data.ids[int(i)]) for i in rows]
+    return row_map(
+        xy,
+        classifier.scores_[rows],
+        data.labels[rows],
+        names,
+        method=f"{method} of the {'columns' if data.kind == 'table' else 'learned features'}",
+        of=len(data),
+        **_shown(data, X, rows),
+    )
+
+
+def _top(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
+    assert data.labels is not None
+    rows = np.flatnonzero(data.labels == UNLABELLED)
+    best = rows[np.argsort(-classifier.decision_scores_[rows], kind="stable")[:100]]
+    names = [str(data.ids[int(i)]) for i in best]
+    return top_rows(classifier.scores_[best], names, **_shown(data, X, best))
+
+
+def _training(history: list[dict[str, Any]]) -> dict[str, tuple[dict[str, float | None], ...]]:
+    stages: dict[str, list[dict[str, float | None]]] = {}
+    for row in history:
+        numbers: dict[str, float | None] = {
+            key: float(value) for key, value in row.items() if isinstance(value, int | float) and key != "step"
+        }
+        stages.setdefault(str(row.get("stage", "training")), []).append(numbers)
+    return {stage: tuple(rows) for stage, rows in stages.items()}

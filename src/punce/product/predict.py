@@ -1,0 +1,179 @@
+"""The job behind ``punce predict``: stream rows through a saved classifier in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from punce.classifier import PUClassifier
+from punce.data import UserData, stream
+from punce.data.image_files import ImageFiles
+from punce.data.tables import column_names, is_csv, is_parquet
+from punce.errors import InputError
+from punce.models.table import TableRoute
+from punce.storage.files import refuse_to_replace_input, replacing
+
+
+@dataclass(frozen=True)
+class PredictOutcome:
+    """How many rows were scored and called positive."""
+
+    rows: int
+    called: int
+    threshold: float
+    notes: tuple[str, ...] = ()
+    """In what the rows differ from those the model learned from."""
+
+
+def run_predict(
+    run: Path, data: Path, out: Path, *, deploy_prior: float | None = None, batch_rows: int = 20_000
+) -> PredictOutcome:
+    """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all."""
+    refuse_to_replace_input(out, data)
+    classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
+    reading = _reading(run, data)
+    options = reading.options | {"as_text": _category_columns(classifier)}
+    source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
+    rows = called = 0
+    notes = _Notes()
+    with replacing(out) as temporary:
+        writer = _writer(out, temporary)
+        try:
+            for batch in source.batches():
+                with notes.of_batch(batch, rows):
+                    scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
+                writer.write(scored)
+                rows, called = rows + len(scored), called + int(scored["called"].sum())
+        finally:
+            writer.close()
+    return PredictOutcome(rows, called, classifier.threshold_, notes.lines())
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How the run read its rows: arguments of ``stream``, and the size and channels of its pictures."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, int] = field(default_factory=dict)
+    """Empty for runs that did not store it; the new pictures then choose for themselves."""
+
+    def in_form(self, batch: UserData) -> UserData:
+        """Pictures in the form the model knows, whatever size and colours the new ones have."""
+        if not self.pictures or not isinstance(batch.features, ImageFiles):
+            return batch
+        size, channels = self.pictures["size"], self.pictures["channels"]
+        return replace(batch, features=replace(batch.features, size=size, channels=channels))
+
+
+def _reading(run: Path, data: Path) -> _Reading:
+    """The same columns are the id (if the new file has it), the text and the embedding; no labels.
+
+    The label and the columns that the run dropped may still be in the file: they are no new columns.
+    """
+    file = run / "config.json"
+    if not file.exists():
+        return _Reading()
+    try:
+        config = json.loads(file.read_text())
+        saved, chosen = config["data"], config.get("reading", {})
+        options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+        pictures = {key: int(chosen["pictures"][key]) for key in ("size", "channels") if "pictures" in chosen}
+        columns = tuple(chosen.get("columns", ()))
+        aside = [saved.get("label"), *(saved.get("drop") or ())]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
+    if data.is_file() and (is_csv(data) or is_parquet(data)):
+        names = column_names(data)
+        if options.get("id") not in names:
+            options.pop("id", None)
+        options["drop"] = [name for name in aside if name in names]
+    if columns:
+        options["columns"] = columns
+    return _Reading(options, pictures)
+
+
+def _category_columns(classifier: PUClassifier) -> tuple[str, ...]:
+    route = classifier._route
+    return route.category_columns if isinstance(route, TableRoute) else ()
+
+
+class _Notes:
+    """What was said about the batches, once for each thing however many batches it is in."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self._batches: Counter[str] = Counter()
+
+    @contextmanager
+    def of_batch(self, batch: UserData, start: int) -> Iterator[None]:
+        """Keep the batch's own notes and what is warned of in the meantime."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        warned = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        for text in dict.fromkeys([*batch.notes, *warned]):
+            about = text.partition(":")[0].lstrip("0123456789,")  # counts and examples differ between batches
+            self._first.setdefault(about, f"rows {start:,} to {start + len(batch) - 1:,}: {text}")
+            self._batches[about] += 1
+
+    def lines(self) -> tuple[str, ...]:
+        """One line each, with the rows of the first batch that it is true of."""
+        more = {about: f" (and in {n - 1:,} later batches)" if n > 1 else "" for about, n in self._batches.items()}
+        return tuple(text + more[about] for about, text in self._first.items())
+
+
+def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: float | None) -> pd.DataFrame:
+    probability = classifier.predict_proba(batch.load(), deploy_prior)[:, 1]
+    return pd.DataFrame(
+        {
+            "row": range(start, start + len(probability)),
+            "id": batch.ids.astype(str),
+            "probability": probability,
+            "called": probability >= classifier.threshold_,
+        }
+    )
+
+
+class _CsvWriter:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", newline="", encoding="utf-8")
+        self._header = True
+
+    def write(self, frame: pd.DataFrame) -> None:
+        frame.to_csv(self._file, index=False, header=self._header)
+        self._header = False
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _ParquetWriter:
+    _SCHEMA = pa.schema(
+        [("row", pa.int64()), ("id", pa.string()), ("probability", pa.float64()), ("called", pa.bool_())]
+    )
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, self._SCHEMA)
+
+    def write(self, frame: pd.DataFrame) -> None:
+        self._writer.write_table(pa.Table.from_pandas(frame, self._SCHEMA, preserve_index=False))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _writer(out: Path, temporary: Path) -> _CsvWriter | _ParquetWriter:
+    if out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"the result must be a .csv or .parquet file, got {out.name}")
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    return _CsvWriter(temporary) if out.suffix == ".csv" else _ParquetWriter(temporary)

@@ -1,0 +1,1 @@
+"""What is trained: pretrain, probe, finetune, vpu, selfpu, pupl, fewshot."""

@@ -1,0 +1,323 @@
+"""Self-PU (Chen, Chen, Chen, Yuan, Gong, Chen & Wang, ICML 2020), written from the idea.
+
+Two networks learn from the same batches. Each picks the unlabelled rows it is surest of (its *trusted* set, growing as
+training goes on); these leave the PU risk and are learned from the other network's soft labels, while nnPU goes on
+with the rest and the prior of what is left. Each network is also held to its teacher, the running average of itself.
+
+The paper's third part, weights for the trusted rows meta-learned on clean validation labels, is left out: it needs
+labelled negatives, which a PU problem does not have.
+"""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from punce.encoders import Encoder
+from punce.errors import InputError
+from punce.labels import UNLABELLED, Labels
+from punce.risks import NNPU, RiskWarning
+from punce.risks.base import group_means
+from punce.risks.zero_one import zero_one_risk
+from punce.scenario import check_prior
+from punce.stages.probe import LinearHead
+from punce.stages.scorer import (
+    Best,
+    Observer,
+    Scorer,
+    check_training_rows,
+    observed,
+    on_all_ranks,
+    reinitialise,
+    score_rows,
+)
+from punce.training import collectives
+from punce.training.batches import StratifiedBatches, own_part
+from punce.training.holdout import can_choose, holdout_split
+from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
+from punce.training.run import Run, fingerprint, own_dropout
+from punce.training.sync_norm import synchronise_batch_norm
+from punce.views import View
+
+_SECOND_SEED = 1 << 20  # the second network's weights: far from the seeds people count up
+
+
+@dataclass(frozen=True)
+class SelfPUConfig:
+    """How to train Self-PU; epochs count from 0.
+
+    Trusted sets are picked before epochs `select_from`, + `select_every`, … up to `select_until`, in equal steps up to
+    `trusted_shares` of the unlabelled rows (one share for each network, so that the two do not become one).
+    `ema_decay` is the teachers' decay per step, reached gradually so that a short run's teacher is not its first
+    weights. `consistency_weight` multiplies the mean squared difference between the sigmoid outputs of a network and
+    of its teacher.
+    """
+
+    epochs: int = 60
+    batch_size: int = 1024
+    optimizer: OptimizerName = "adam"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    labelled_share: float | None = 0.25
+    trusted_shares: tuple[float, float] = (0.2, 0.3)
+    select_from: int = 10
+    select_until: int = 50
+    select_every: int = 10
+    ema_decay: float = 0.999
+    consistency_weight: float = 1.0
+    validation_share: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not all(0 <= share < 1 for share in self.trusted_shares):
+            raise InputError(f"trusted_shares must lie in [0, 1), got {self.trusted_shares}")
+        if not (0 <= self.select_from <= self.select_until and self.select_every >= 1):
+            raise InputError(
+                "the trusted sets need 0 <= select_from <= select_until and select_every >= 1, got "
+                f"{self.select_from}, {self.select_until}, {self.select_every}"
+            )
+        if not 0 <= self.ema_decay < 1 or self.consistency_weight < 0:
+            raise InputError("ema_decay must lie in [0, 1) and consistency_weight must not be negative")
+
+    @classmethod
+    def in_proportion(cls, epochs: int, **changes: Any) -> SelfPUConfig:
+        """So many epochs with trusted sets picked as 60 epochs have them: from 1/6 to 5/6 of the way, every sixth."""
+        every = max(1, round(epochs / 6))
+        last = max(0, min(5 * every, epochs - 1))
+        schedule = {"select_from": min(every, last), "select_until": last, "select_every": every}
+        return cls(epochs=epochs, **{**schedule, **changes})
+
+    def trusted_share(self, network: int, epoch: int) -> float | None:
+        """The share of U that a network trusts from this epoch on, or None where nothing is picked anew."""
+        picks = range(self.select_from, self.select_until + 1, self.select_every)
+        return self.trusted_shares[network] * (picks.index(epoch) + 1) / len(picks) if epoch in picks else None
+
+
+def selfpu(
+    encoder: Encoder,
+    view: View,
+    X: Tensor,
+    labels: Labels,
+    config: SelfPUConfig = SelfPUConfig(),  # noqa: B008  frozen
+    *,
+    prior: float,
+    folder: Path | None = None,
+    progress: bool = False,
+    writer: Any = None,
+    observer: Observer | None = None,
+) -> LinearHead:
+    """Train two networks of `encoder`'s kind from scratch; leave the better teacher in `encoder` and return its head.
+
+    Teacher and epoch are chosen by the held-out PU estimate of the error. The observer sees the first teacher.
+    `prior` is the share of positives among the unlabelled rows.
+
+    Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
+    """
+    check_training_rows(X, labels, "Self-PU")
+    check_prior(prior, open_interval=True)
+    _warn_without_trusted_rows(config)
+    train, held_out = holdout_split(labels, config.validation_share, config.seed)
+    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
+    total = config.epochs * batches.per_epoch
+    pair = Pair(encoder, config.seed)
+    synchronise_batch_norm(pair).train()
+    teachers = Teachers(pair)
+    ranked = on_all_ranks(pair)
+    optimizer = build_optimizer(pair, config.optimizer, config.lr, config.weight_decay)
+    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
+    unlabelled = train[label_of[train.to(X.device)].cpu() == UNLABELLED].to(X.device)
+    trusted = [Trusted(len(X), prior, X.device) for _ in pair.students]
+    best, is_chosen = Best(teachers.first), can_choose(labels, held_out)
+    with own_dropout(config.seed, X.device):
+        run = Run(
+            "selfpu",
+            total,
+            {
+                **asdict(config),
+                **{"prior": prior, "view": repr(view), "n_rows": len(X)},
+                "rows": fingerprint(X, labels) if folder is not None else None,
+            },
+            {
+                "pair": pair,
+                "teachers": teachers,
+                "optimizer": optimizer,
+                "best": best,
+                "a": trusted[0],
+                "b": trusted[1],
+            },
+            folder=folder,
+            steps_per_epoch=batches.per_epoch,
+            rows_per_step=config.batch_size,
+            progress=progress,
+            writer=writer,
+        )
+        for step in run.steps():
+            epoch, step_of_epoch = divmod(step, batches.per_epoch)
+            if step_of_epoch == 0:
+                for k, student in enumerate(pair.students):
+                    if (share := config.trusted_share(k, epoch)) is not None:
+                        trusted[k].pick(score_rows(student, view, X[unlabelled]), unlabelled, share, prior)
+            rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
+            x = view.clean(X[rows])
+            scores, targets = ranked(x), teachers(x)
+            with run.naming_rows(rows, x):
+                parts = [
+                    _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
+                    for k in range(2)
+                ]
+            losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
+            loss = losses[0] + losses[1]
+            run.require_finite(loss, rows)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            run.require_finite_gradients(rows, x)
+            set_rate(optimizer, warmup_cosine(step, total))
+            optimizer.step()
+            teachers.follow(pair, ema_decay(step, config.ema_decay))
+            run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
+            if run.is_epoch_end(step):
+                run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
+                if is_chosen:
+                    scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
+                    errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
+                    for teacher, error in zip(teachers.both, errors, strict=True):
+                        best.offer(teacher, error)
+                    run.record(held_out_risk=min(errors))
+    chosen = Scorer(encoder)
+    chosen.load_state_dict(best.state if is_chosen and config.epochs else teachers.first.state_dict())
+    chosen.eval()
+    return chosen.linear_head(run.history)
+
+
+def _warn_without_trusted_rows(config: SelfPUConfig) -> None:
+    """Two networks that never trust a row are nnPU with teachers, not Self-PU; shares of 0 ask for just that."""
+    if 0 < config.epochs <= config.select_from and any(config.trusted_shares):
+        warnings.warn(
+            f"Self-PU picks trusted rows from epoch {config.select_from} on, but trains for {config.epochs}: it never "
+            f"picks any; use SelfPUConfig.in_proportion({config.epochs}), or set select_from and select_until",
+            RiskWarning,
+            stacklevel=3,
+        )
+
+
+class Pair(nn.Module):
+    """Two networks with different first weights. Shape: (B, ...) -> scores (2, B)."""
+
+    def __init__(self, encoder: Encoder, seed: int) -> None:
+        super().__init__()
+        second = deepcopy(encoder)
+        reinitialise(encoder, seed)
+        reinitialise(second, seed + _SECOND_SEED)
+        self.first, self.second = Scorer(encoder), Scorer(second)
+
+    @property
+    def students(self) -> tuple[Scorer, Scorer]:
+        """Both networks."""
+        return self.first, self.second
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores of both."""
+        return torch.stack([self.first(x), self.second(x)])
+
+
+class Teachers(nn.Module):
+    """The running averages of two networks, BatchNorm's buffers included; always in eval mode, never trained."""
+
+    def __init__(self, pair: Pair) -> None:
+        super().__init__()
+        self.first, self.second = deepcopy(pair.first), deepcopy(pair.second)
+        self.requires_grad_(False)
+        self.eval()
+
+    @property
+    def both(self) -> tuple[Scorer, Scorer]:
+        """Both teachers, in the order of their networks."""
+        return self.first, self.second
+
+    @torch.no_grad()
+    def follow(self, pair: Pair, decay: float) -> None:
+        """teacher ← decay·teacher + (1−decay)·student; counters are copied."""
+        for teacher, student in zip(self.both, pair.students, strict=True):
+            new = student.state_dict()
+            for name, value in teacher.state_dict().items():
+                if value.is_floating_point():
+                    value.lerp_(new[name], 1.0 - decay)
+                else:
+                    value.copy_(new[name])
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        """σ of both teachers' scores. Shape: (B, ...) -> (2, B)."""
+        return torch.stack([teacher(x).sigmoid() for teacher in self.both])
+
+
+def ema_decay(step: int, largest: float) -> float:
+    """The decay at a step: (1+step)/(10+step) until it reaches `largest`."""
+    return min(largest, (1.0 + step) / (10.0 + step))
+
+
+class Trusted:
+    """The rows a network trusts, what share of U they are, and nnPU with the prior of the rest."""
+
+    def __init__(self, n: int, prior: float, device: torch.device) -> None:
+        self._is_trusted = torch.zeros(n, dtype=torch.bool, device=device)
+        self.share, self.risk = 0.0, NNPU(prior)
+
+    def pick(self, scores: Tensor, rows: Tensor, share: float, prior: float) -> None:
+        """Trust `share` of the unlabelled `rows` anew, half from the top of the ranking and half from the bottom.
+
+        At most half of the positives that `prior` leaves room for are trusted as such, and likewise negatives, so
+        with a small prior the set fills up from the bottom and there is always a rest to learn from.
+        """
+        n = len(rows)
+        wanted = round(share * n)
+        n_top = min(wanted // 2, int(prior * n / 2))
+        n_bottom = min(wanted - n_top, int((1 - prior) * n / 2))
+        order = rows[torch.argsort(scores, stable=True)]
+        self._is_trusted.zero_()
+        self._is_trusted[order[:n_bottom]] = True
+        self._is_trusted[order[n - n_top :]] = True
+        self.share = (n_top + n_bottom) / n
+        self.risk = NNPU((prior * n - n_top) / (n - n_top - n_bottom))
+
+    def of(self, rows: Tensor) -> Tensor:
+        """Which of these rows are trusted. Shape: (b,) -> (b,) bool."""
+        return self._is_trusted[rows]
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"is_trusted": self._is_trusted, "share": self.share, "prior": self.risk.prior}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        self._is_trusted.copy_(state["is_trusted"])
+        self.share, self.risk = float(state["share"]), NNPU(float(state["prior"]))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The three parts of one network's loss, each a mean over the rows of all ranks."""
+
+    pu: Tensor
+    trusted: Tensor
+    consistency: Tensor
+
+    def total(self, trusted_share: float, consistency_weight: float) -> Tensor:
+        """Each unlabelled row counts once: the rest with its share in the PU risk, the trusted with theirs."""
+        return (1.0 - trusted_share) * self.pu + trusted_share * self.trusted + consistency_weight * self.consistency
+
+
+def _parts(own: Tensor, other: Tensor, teacher: Tensor, labels: Tensor, is_trusted: Tensor, risk: NNPU) -> Parts:
+    """Shape: own and other scores (b,), teacher probabilities (b,), labels (b,), is_trusted (b,)."""
+    soft = other.detach().sigmoid()
+    entropy = binary_cross_entropy_with_logits(own, soft, reduction="none")
+    difference = (own.sigmoid() - teacher).square()
+    means = group_means([(entropy, is_trusted), (difference, labels == UNLABELLED)]).means
+    return Parts(risk(own[~is_trusted], labels[~is_trusted]), *means)

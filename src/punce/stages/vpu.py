@@ -1,0 +1,222 @@
+"""vPU as a whole algorithm (Chen, Liu, Wang, Zhao & Wu, NeurIPS 2020): no prior needed anywhere.
+
+    head = train_vpu(encoder, view, X, labels, VPUConfig(mixup_weight=0.3))
+    head.probability(extract_features(encoder, view, X_new))
+
+Each step takes log mean_U Φ − mean_P log Φ on the batch and λ·(log t − log Φ(x̃))² on MixUp pairs of it. The epoch with
+the lowest held-out variational loss is kept, and the free scale of Φ is fixed there by a high quantile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from punce.encoders import Encoder
+from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.risks import VPU
+from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
+from punce.stages.probe import LinearHead
+from punce.stages.scorer import (
+    WITHOUT_PART,
+    Best,
+    Observer,
+    Scorer,
+    check_training_rows,
+    observed,
+    on_all_ranks,
+    reinitialise,
+    score_rows,
+)
+from punce.training import collectives
+from punce.training.batches import StratifiedBatches, own_part
+from punce.training.holdout import can_choose, holdout_split
+from punce.training.optim import build_optimizer, set_rate, warmup_cosine
+from punce.training.run import Run, fingerprint, own_dropout, weights_fingerprint
+from punce.training.sync_norm import synchronise_batch_norm
+from punce.views import View
+
+_MIX_STREAM = 31
+
+
+@dataclass(frozen=True)
+class VPUConfig:
+    """How to train vPU. Their settings: λ 0.03 and rate 3e-5 on CIFAR, 0.3 and 3e-4 on Fashion-MNIST, 0.1 on tables.
+
+    Adam with `betas` (0.5, 0.99). Nothing in the loss keeps a network from learning a small P by heart, so the rate
+    must be so low that the best moment is not over within the first epoch: the wider the network, the lower (an MLP of
+    width 1000 with 800 labelled rows: 2e-5). If the held-out loss rises from the start, lower it. P and U fill
+    `labelled_share` and the rest of every batch: half and half in the paper; None keeps the shares of the data, which
+    over-fits a small P more slowly. `validation_share` of P and U chooses the epoch and sets the scale; with 0 the last
+    epoch and the training rows do. `quantile` of Φ stands for probability 1 (the maximum would be one outlier).
+    `from_scratch` draws the encoder anew from the seed; otherwise training goes on from the weights it has.
+    """
+
+    epochs: int = 20
+    batch_size: int = 1024
+    lr: float = 3e-4
+    betas: tuple[float, float] = (0.5, 0.99)
+    weight_decay: float = 0.0
+    mixup_weight: float = 0.3
+    mixup_alpha: float = 0.3
+    labelled_share: float | None = 0.5
+    quantile: float = 0.99
+    validation_share: float = 0.2
+    from_scratch: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class VariationalHead:
+    """A linear score g with Φ = σ(g), and the value of Φ that stands for probability 1."""
+
+    linear: LinearHead
+    scale: float
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """Scores of features; positive above :attr:`decision_score`. Shape: (B, D) -> (B,)."""
+        return self.linear(h)
+
+    def probability(self, h: Tensor) -> Tensor:
+        """P(y=1 | x) = min(1, Φ/scale). Shape: (B, D) -> (B,)."""
+        return phi_probability(self.linear(h), self.scale)
+
+    @property
+    def decision_score(self) -> float:
+        """The score at which the probability is one half."""
+        return phi_decision_score(self.scale)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One row per epoch."""
+        return self.linear.history
+
+
+def train_vpu(
+    encoder: Encoder,
+    view: View,
+    X: Tensor,
+    labels: Labels,
+    config: VPUConfig = VPUConfig(),  # noqa: B008  frozen
+    *,
+    folder: Path | None = None,
+    progress: bool = False,
+    writer: Any = None,
+    observer: Observer | None = None,
+) -> VariationalHead:
+    """Train `encoder` in place and return its head with the scale of Φ.
+
+    Every epoch is run; "early stopping" is going back to the one with the lowest held-out variational loss.
+
+    Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
+    """
+    check_training_rows(X, labels, "vPU")
+    risk = VPU(config.mixup_weight, config.mixup_alpha)
+    train, held_out = holdout_split(labels, config.validation_share, config.seed)
+    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
+    total = config.epochs * batches.per_epoch
+    if config.from_scratch:
+        reinitialise(encoder, config.seed)
+    model = Scorer(encoder)
+    # Not from zero: Adam moves the encoder at the same pace however small the head, which at these rates stays small
+    # for so long that the encoder knows P by heart before Φ says anything about other rows.
+    reinitialise(model.head, config.seed)
+    synchronise_batch_norm(model).train()
+    ranked = on_all_ranks(_WithMixed(model))
+    optimizer = build_optimizer(model, "adam", config.lr, config.weight_decay, betas=config.betas)
+    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
+    best, is_chosen = Best(model), can_choose(labels, held_out)
+    with own_dropout(config.seed, X.device):
+        run = Run(
+            "vpu",
+            total,
+            {
+                **asdict(config),
+                **{"view": repr(view), "n_rows": len(X)},
+                "rows": fingerprint(X, labels) if folder is not None else None,
+                "first_weights": _first_weights(encoder, config) if folder is not None else None,
+            },
+            {"model": model, "optimizer": optimizer, "best": best},
+            folder=folder,
+            steps_per_epoch=batches.per_epoch,
+            rows_per_step=config.batch_size,
+            progress=progress,
+            writer=writer,
+        )
+        for step in run.steps():
+            batch = train[batches.rows(step)]
+            pairs = _draw_pairs(batch, labels, config, step).own_part(collectives.rank(), collectives.world_size())
+            rows, partners, mix = (part.to(X.device) for part in (pairs.rows, pairs.partners, pairs.mix))
+            is_u = label_of[rows] == UNLABELLED
+            x = view.clean(X[rows])
+            mixed = mix_up(x[is_u], view.clean(X[partners[is_u]]), mix[is_u])
+            scores, mixed_scores = ranked(x, mixed)
+            with run.naming_rows(rows, x):
+                variational = risk(scores, label_of[rows])
+                consistency = risk.consistency(mixed_scores, scores[is_u], mix[is_u])
+            run.require_finite(variational + consistency, rows)
+            optimizer.zero_grad()
+            (variational + consistency).backward()
+            run.require_finite_gradients(rows, x)
+            set_rate(optimizer, warmup_cosine(step, total))
+            optimizer.step()
+            run.log(variational=variational, consistency=consistency)
+            if run.is_epoch_end(step):
+                run.record(**observed(observer, model, view))
+                if is_chosen:
+                    loss = float(risk.value(score_rows(model, view, X[held_out]), label_of[held_out]))
+                    best.offer(model, loss)
+                    run.record(held_out_variational=loss)
+    if is_chosen and config.epochs:
+        model.load_state_dict(best.state)
+    model.eval()
+    scale = phi_scale(score_rows(model, view, X[held_out if len(held_out) else train]), config.quantile)
+    return VariationalHead(model.linear_head(run.history), scale)
+
+
+def _first_weights(encoder: Encoder, config: VPUConfig) -> str | None:
+    """What a resumed run must begin with again; from scratch that is a function of the seed."""
+    return None if config.from_scratch else weights_fingerprint(encoder, WITHOUT_PART)
+
+
+class _WithMixed(nn.Module):
+    """The batch and its MixUp rows, one after the other: each is normalised by its own statistics."""
+
+    def __init__(self, model: Scorer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, mixed: Tensor) -> tuple[Tensor, Tensor]:
+        return self.model(x), self.model(mixed)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """A global batch with, for every row, a labelled partner and γ ~ Beta(α, α). Shapes (b,)."""
+
+    rows: Tensor
+    partners: Tensor
+    mix: Tensor
+
+    def own_part(self, rank: int, world: int) -> _Pairs:
+        return _Pairs(*(own_part(part, rank, world) for part in (self.rows, self.partners, self.mix)))
+
+
+def _draw_pairs(rows: Tensor, labels: Labels, config: VPUConfig, step: int) -> _Pairs:
+    """A function of (seed, step) and the global batch: any number of ranks mixes the same pairs."""
+    generator = np.random.Generator(np.random.PCG64([config.seed, _MIX_STREAM, step]))
+    positives = rows[torch.from_numpy(labels[rows.numpy()] == POSITIVE)]
+    chosen = torch.from_numpy(generator.integers(len(positives), size=len(rows)))
+    mix = torch.from_numpy(generator.beta(config.mixup_alpha, config.mixup_alpha, size=len(rows)))
+    return _Pairs(rows, positives[chosen], mix.float())
+
+
+def mix_up(unlabelled: Tensor, labelled: Tensor, mix: Tensor) -> Tensor:
+    """x̃ = γ·x_u + (1−γ)·x_p row by row. Shape: (m, ...), (m, ...), (m,) -> (m, ...)."""
+    gamma = mix.view(-1, *[1] * (unlabelled.dim() - 1))
+    return gamma * unlabelled + (1.0 - gamma) * labelled

@@ -1,6 +1,0 @@
-"""The default for tables: members cross-fitted on positives and unlabelled rows, weighted, saved without pickle."""
-
-from punce.tabular.members import MEMBERS
-from punce.tabular.model import TabularPU
-
-__all__ = ["MEMBERS", "TabularPU"]

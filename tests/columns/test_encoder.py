@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from punce.columns.kinds import column_kind
+from punce.data import TableEncoder
+from punce.errors import InputError
+from tests.serving import real
+
+
+def _frame(n: int = 120) -> pd.DataFrame:
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame(
+        {
+            "amount": random.lognormal(size=n),
+            "count": random.randint(0, 5, n),
+            "country": random.choice(["DE", "FR", "UK"], n, p=[0.5, 0.3, 0.2]),
+            "joined": pd.date_range("2024-01-01 08:00", periods=n, freq="31h"),
+            "vip": random.random_sample(n) < 0.3,
+        }
+    )
+    frame.loc[::7, "amount"] = np.nan
+    frame.loc[::11, "country"] = None
+    frame.loc[5, "joined"] = pd.NaT
+    return frame
+
+
+def test_every_kind_of_column_becomes_finite_numbers() -> None:
+    frame = _frame()
+    encoder = TableEncoder.fit(frame)
+    table = encoder.transform(frame)
+    assert encoder.names == (
+        "amount",
+        "amount:missing",
+        "count",
+        "country",
+        "joined:days",
+        "joined:days:missing",
+        "joined:weekday",
+        "joined:month",
+        "joined:hour",
+        "vip",
+    )
+    assert table.values.dtype == np.float32
+    assert table.values.shape == (120, 10)
+    assert np.isfinite(table.values).all()
+    assert np.flatnonzero(table.categorical).tolist() == [3]
+    assert encoder.cardinalities[3] == 5
+    assert table.notes == ()
+
+
+def test_numbers_are_centred_at_the_median_and_missing_ones_marked() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, np.nan, np.inf], "y": range(5)})
+    values = TableEncoder.fit(frame).transform(frame).values
+    scale = np.std([1, 2, 3])  # the tails of three values are the values themselves, nearly
+    assert values[:3, 0] == pytest.approx(np.array([-1, 0, 1]) / scale, rel=0.02)
+    assert values[3:, 0].tolist() == [0, 0]
+    assert values[:, 1].tolist() == [0, 0, 0, 1, 1]
+
+
+def test_a_stray_value_is_bounded() -> None:
+    frame = pd.DataFrame({"x": [*np.linspace(0, 1, 999), 1e12]})
+    values = TableEncoder.fit(frame).transform(frame).values
+    assert values.max() == 10
+    assert 0.9 < values[:999].std() < 1.1
+
+
+def test_the_largest_numbers_do_not_overflow() -> None:
+    frame = pd.DataFrame({"x": [1.7e308, -1.7e308, 0.0, 1.0]})
+    values = TableEncoder.fit(frame).transform(frame).values
+    assert np.isfinite(values).all()
+    assert values[0] > values[2] > values[1]
+
+
+def test_codes_do_not_depend_on_the_order_of_rows() -> None:
+    frame = _frame()
+    assert TableEncoder.fit(frame).columns[2] == TableEncoder.fit(frame.iloc[::-1]).columns[2]
+    country = TableEncoder.fit(frame).columns[2]
+    assert country.categories == ("DE", "FR", "UK")  # type: ignore[union-attr]
+
+
+def test_json_round_trip_is_exact() -> None:
+    frame = _frame()
+    encoder = TableEncoder.fit(frame.assign(nothing=np.nan))
+    again = TableEncoder.from_json(encoder.to_json())
+    assert again == encoder
+    assert (again.transform(frame).values == encoder.transform(frame).values).all()
+    assert json.loads(encoder.to_json())["left_out"] == {"nothing": "every value is missing"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 1}', '{"format": 1, "columns": [{}], "left_out": {}}'])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a stored table encoder"):
+        TableEncoder.from_json(text)
+
+
+def test_another_format_is_refused() -> None:
+    with pytest.raises(InputError, match="format 2, this version reads 1"):
+        TableEncoder.from_json('{"format": 2}')
+
+
+def test_rows_are_encoded_alone_as_they_are_together() -> None:
+    frame = _frame()
+    encoder = TableEncoder.fit(frame)
+    together = encoder.transform(frame).values
+    alone = np.concatenate([encoder.transform(frame.iloc[[k]]).values for k in range(len(frame))])
+    assert (together == alone).all()
+
+
+def test_next_week_unknown_categories_extra_columns_and_text_among_numbers_are_noted() -> None:
+    encoder = TableEncoder.fit(_frame())
+    frame = _frame().assign(region="north")
+    frame["country"] = frame["country"].where(frame.index != 1, "XX")
+    frame["amount"] = frame["amount"].astype(object).where(frame.index != 2, "n.a.")
+    table = encoder.transform(frame)
+    assert table.values[1, 3] == 1
+    assert table.values[2, :2].tolist() == [0, 1]
+    assert table.notes == (
+        "column 'amount': 1 values are no number and count as missing, e.g. ['n.a.']",
+        "column 'country': 1 values are of unknown categories such as ['XX']",
+        "1 columns are new and ignored: 'region'",
+    )
+
+
+def test_columns_left_out_in_fitting_are_not_called_new() -> None:
+    frame = _frame().assign(constant=1, customer_id=range(1000, 1120))
+    encoder = TableEncoder.fit(frame)
+    assert dict(encoder.left_out) == {"constant": "it is constant (1)", "customer_id": "it names its rows"}
+    assert encoder.transform(frame).notes == ()
+    assert encoder.transform(_frame()).notes == ()  # and need not be there
+
+
+def test_a_missing_column_is_refused_with_near_names() -> None:
+    encoder = TableEncoder.fit(_frame())
+    with pytest.raises(InputError, match="no column 'country'; did you mean 'Country'"):
+        encoder.transform(_frame().rename(columns={"country": "Country"}))
+
+
+def test_a_column_that_changed_its_meaning_is_refused() -> None:
+    encoder = TableEncoder.fit(_frame())
+    with pytest.raises(InputError, match=r"'amount' held numbers .* now holds none, e.g. .*'high'"):
+        encoder.transform(_frame().assign(amount="high"))
+    with pytest.raises(InputError, match="'joined' held dates"):
+        encoder.transform(_frame().assign(joined="later"))
+
+
+def test_numbers_as_categories_keep_their_names_as_floats() -> None:
+    frame = pd.DataFrame({"code": pd.Categorical([1, 2, 2, 3] * 10), "x": range(40)})
+    encoder = TableEncoder.fit(frame)
+    as_float = frame.assign(code=frame["code"].astype(float))
+    assert (encoder.transform(frame).values == encoder.transform(as_float).values).all()
+
+
+@pytest.mark.parametrize("later", [[True, None, False], ["True", None, "FALSE"], ["true", "?", "false"]])
+def test_truth_values_with_a_gap_are_still_truth_values(later: list[object]) -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"vip": [True, False] * 20}))
+    values = encoder.transform(pd.DataFrame({"vip": pd.Series(later, dtype=object)})).values[:, 0]
+    expected = encoder.transform(pd.DataFrame({"vip": [True, False]})).values[:, 0]
+    assert values[[0, 2]].tolist() == expected.tolist()
+    assert values[1] == 0.0
+
+
+def test_categories_read_as_text_are_those_read_as_numbers_or_truth_values() -> None:
+    frame = pd.DataFrame({"code": pd.Categorical([1, 2, 2, 3] * 10), "vip": [True, None, False, True] * 10})
+    encoder = TableEncoder.fit(frame)
+    as_text = pd.DataFrame({"code": ["1.0", "2.0", "2", "3.00"] * 10, "vip": ["TRUE", None, "false", "True"] * 10})
+    assert (encoder.transform(as_text).values == encoder.transform(frame).values).all()
+    assert encoder.transform(as_text).notes == ()
+    other = encoder.transform(as_text.assign(code="01"))  # a code with a zero is another code
+    assert (other.values[:, 0] == 1).all()
+
+
+def test_dates_in_text_of_several_spellings() -> None:
+    days = pd.date_range("2023-11-28", periods=60)
+    reference = TableEncoder.fit(pd.DataFrame({"d": days})).transform(pd.DataFrame({"d": days})).values
+    for pattern in ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%dT%H:%M:%S"):
+        frame = pd.DataFrame({"d": days.strftime(pattern)})
+        encoder = TableEncoder.fit(frame)
+        assert encoder.transform(frame).values == pytest.approx(reference), pattern
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_dates_beyond_2262_are_dates(as_text: bool) -> None:
+    last = pd.Timestamp("9999-12-31").as_unit("s")  # what databases write for "never"
+    days = pd.Series(pd.date_range("2024-01-01", periods=60).as_unit("s")).where(pd.Series(range(60)) != 7, last)
+    frame = pd.DataFrame({"until": days.dt.strftime("%Y-%m-%d") if as_text else days})
+    values = TableEncoder.fit(frame).transform(frame).values
+    assert values[7, 0] == 10.0  # the farthest a number can be
+    assert np.isfinite(values).all()
+
+
+def test_time_zones_are_brought_to_one() -> None:
+    utc = pd.date_range("2024-03-01", periods=30, freq="5h", tz="UTC")
+    frame, moved = pd.DataFrame({"d": utc}), pd.DataFrame({"d": utc.tz_convert("Asia/Tokyo")})
+    encoder = TableEncoder.fit(frame)
+    assert (encoder.transform(frame).values == encoder.transform(moved).values).all()
+
+
+def test_a_table_without_a_usable_column_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no column of the table can be used .*'a': every value is missing"):
+        TableEncoder.fit(pd.DataFrame({"a": [None, None], "b": [1, 1]}))
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"a": []}), "no rows"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "occur twice"),
+        (np.zeros((3, 2)), "expected a DataFrame, got ndarray"),
+    ],
+)
+def test_what_is_no_table_is_refused(frame: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TableEncoder.fit(frame)  # type: ignore[arg-type]
+
+
+def test_unnamed_columns_get_their_number_as_a_name() -> None:
+    frame = pd.DataFrame(np.random.RandomState(0).standard_normal((30, 3)))
+    assert TableEncoder.from_json(TableEncoder.fit(frame).to_json()).transform(frame).names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1.5, None], "numeric"),
+        ([True, False], "numeric"),
+        (["1", "2.5", "3e4"], "numeric"),
+        ([decimal.Decimal("1.5")], "numeric"),
+        ([pd.Timedelta(days=1)], "numeric"),
+        (["red", "blue", None], "categorical"),
+        (["2024-01-01", "2024-02-03"], "date"),
+        ([datetime.date(2024, 1, 1)], "date"),
+        ([None, None], "empty"),
+        ([[1, 2], [3]], "unsupported"),
+        ([b"x"], "unsupported"),
+        ([1j], "unsupported"),
+        ([f"user-{k}@example.org" for k in range(30)], "identifier"),
+        ([f"the order of customer {k} came late and the box was open" for k in range(30)], "text"),
+    ],
+)
+def test_kinds_of_columns(values: list[object], kind: str) -> None:
+    assert column_kind(pd.Series(values)) == kind
+
+
+@pytest.mark.parametrize("name", ["id", "customer_id", "userId", "Unnamed: 0", "row index", "__index_level_0__"])
+def test_numbered_columns_are_known_by_name_and_content(name: str) -> None:
+    assert column_kind(pd.Series(range(50)), name) == "identifier"
+    assert column_kind(pd.Series([1, 2] * 25), name) == "numeric"
+    assert column_kind(pd.Series(range(50)), "paid") == "numeric"
+
+
+_CELLS = st.one_of(st.none(), st.floats(), st.text(max_size=8), st.booleans(), st.integers(-(10**9), 10**9))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_CELLS, min_size=3, max_size=25), st.lists(_CELLS, min_size=1, max_size=25))
+def test_whatever_a_column_holds_the_matrix_is_finite(fitted: list[object], later: list[object]) -> None:
+    first = pd.DataFrame({"x": pd.Series(fitted, dtype=object), "y": np.arange(len(fitted), dtype=float)})
+    second = pd.DataFrame({"x": pd.Series(later, dtype=object), "y": np.arange(len(later), dtype=float)})
+    encoder = TableEncoder.from_json(TableEncoder.fit(first).to_json())
+    for frame in (first, second):
+        try:
+            table = encoder.transform(frame)
+        except InputError as error:
+            assert "now holds none" in str(error)  # noqa: PT017
+            continue
+        assert np.isfinite(table.values).all()
+        codes = table.values[:, table.categorical]
+        limits = np.array(encoder.cardinalities)[table.categorical]
+        assert (codes < limits).all()
+
+
+def test_real_mushrooms_and_spam_encode() -> None:
+    mushroom = real("mushroom").train.X
+    encoder = TableEncoder.fit(mushroom)
+    assert dict(encoder.left_out) == {"veil-type": "it is constant ('p')"}
+    table = encoder.transform(mushroom)
+    assert table.categorical.all()
+    assert (table.values == 0).sum() == mushroom.isna().to_numpy().sum()  # stalk-root alone has missing values
+    spam = real("spambase").train.X
+    assert TableEncoder.fit(spam).transform(spam).values.shape == (3_680, 57)

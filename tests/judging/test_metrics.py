@@ -1,0 +1,329 @@
+"""The estimators against simulated data whose truth is known, in both scenarios; the ordinary metrics by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+
+from punce.errors import InputError
+from punce.judging.metrics import (
+    Estimate,
+    PUMetrics,
+    auc_between,
+    check_collapse,
+    check_labelled_sample,
+    expected_calibration_error,
+    pu_calibration_error,
+    pu_metrics,
+    true_metrics,
+)
+from punce.scenario import exact_prior, population_prior
+
+RECALL, FALL_OUT = float(norm.sf(-1.0)), float(norm.sf(1.0))  # scores N(1, 1) and N(−1, 1), cut at 0
+
+
+@dataclass(frozen=True)
+class Truth:
+    precision: float
+    accuracy: float
+    f1: float
+
+
+def truth(prior: float) -> Truth:
+    """At threshold 0 in a mix with that share of positives."""
+    called = prior * RECALL + (1 - prior) * FALL_OUT
+    precision = prior * RECALL / called
+    accuracy = prior * RECALL + (1 - prior) * (1 - FALL_OUT)
+    return Truth(precision, accuracy, 2 * precision * RECALL / (precision + RECALL))
+
+
+def draw(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=len(y)) + np.where(y, 1.0, -1.0)
+
+
+def case_control(rng: np.random.Generator, n_p: int, n_u: int, prior: float) -> tuple[np.ndarray, np.ndarray]:
+    return draw(np.ones(n_p, dtype=bool), rng), draw(rng.random(n_u) < prior, rng)
+
+
+def single_set(rng: np.random.Generator, n: int, pi_pop: float, n_p: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """One sample; n_p of its positives get labels. Returns P, U and the prior among U."""
+    n_positive = round(n * pi_pop)
+    y = np.arange(n) < n_positive
+    scores = draw(y, rng)
+    labelled = rng.permutation(n_positive)[:n_p]
+    is_p = np.zeros(n, dtype=bool)
+    is_p[labelled] = True
+    return scores[is_p], scores[~is_p], exact_prior(n_positive, n - n_positive, n_p)
+
+
+def covers(estimate: Estimate, value: float) -> bool:
+    return estimate.low <= value <= estimate.high
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.5, 0.8])
+def test_case_control_estimates_are_right_and_intervals_cover(prior: float) -> None:
+    rng, repeats, expected = np.random.default_rng(0), 120, truth(prior)
+    results = [
+        pu_metrics(*case_control(rng, 300, 1500, prior), prior, scenario="case_control", n_draws=200, random_state=i)
+        for i in range(repeats)
+    ]
+    auc = float(norm.cdf(2 / math.sqrt(2)))
+    for name, value in [*asdict(expected).items(), ("recall", RECALL), ("auc", auc)]:
+        estimates = [getattr(r.population if hasattr(r.population, name) else r, name) for r in results]
+        values = np.array([estimate.value for estimate in estimates])
+        assert abs(values.mean() - value) < 4 * values.std() / math.sqrt(repeats) + 0.003, name
+        # Precision and F1 are kept within [0, 1], which only makes their intervals more cautious.
+        assert np.mean([covers(estimate, value) for estimate in estimates]) > 0.9, name
+    assert results[0].population == results[0].unlabelled
+
+
+@pytest.mark.parametrize(("pi_pop", "n_p"), [(0.4, 200), (0.4, 600), (0.15, 100)])
+def test_single_set_estimates_are_right_for_u_and_for_the_population(pi_pop: float, n_p: int) -> None:
+    rng, repeats, n = np.random.default_rng(1), 150, 2000
+    results, prior = [], 0.0
+    for _ in range(repeats):
+        p, u, prior = single_set(rng, n, pi_pop, n_p)
+        results.append(pu_metrics(p, u, prior, scenario="single_set", n_draws=50))
+    assert results[0].population.prior == pytest.approx(pi_pop)
+    assert results[0].population.prior == pytest.approx(population_prior(prior, n_p, n - n_p, "single_set"))
+    assert results[0].unlabelled.prior == pytest.approx(prior)
+    for mix, share in (("population", pi_pop), ("unlabelled", prior)):
+        for name, value in asdict(truth(share)).items():
+            values = np.array([getattr(getattr(result, mix), name).value for result in results])
+            assert abs(values.mean() - value) < 4 * values.std() / math.sqrt(repeats) + 0.004, (mix, name)
+
+
+def test_single_set_proxy_accuracy_uses_the_unlabelled_positives_only() -> None:
+    """From the accuracy that counts U as negative: + (2t − 1)(π_pop − n_P/n), where 2π_pop·t would be too much."""
+    p, u, prior = single_set(np.random.default_rng(2), 4000, 0.4, 800)
+    result, beta, t = pu_metrics(p, u, prior), 0.2, float((p > 0).mean())
+    naive = ((p > 0).sum() + (u <= 0).sum()) / 4000
+    exact = naive + 2 * (0.4 - beta) * t - (0.4 - beta)
+    published = naive + 2 * 0.4 * t - 0.4
+    assert result.population.accuracy.value == pytest.approx(exact, abs=1e-12)
+    assert exact == pytest.approx(truth(0.4).accuracy, abs=0.03)
+    assert published - truth(0.4).accuracy == pytest.approx(2 * beta * t - beta, abs=0.03)  # off by a lot
+    assert published - exact > 0.1
+
+
+def test_labelled_share_of_the_whole_data_replaces_that_of_the_held_out_rows() -> None:
+    p, u, prior = single_set(np.random.default_rng(3), 4000, 0.4, 800)
+    few = p[:80]  # held out less of P than of U
+    corrected = pu_metrics(few, u, prior, labelled_share=0.2).population
+    assert corrected.prior == pytest.approx(0.4)
+    assert pu_metrics(few, u, prior).population.prior < 0.3
+
+
+def test_formulas_by_hand() -> None:
+    p = np.array([1.0, 2.0, 3.0, -1.0])
+    u = np.array([5.0, 1.0, -1.0, -2.0, -3.0])
+    result = pu_metrics(p, u, 0.4, scenario="case_control")
+    assert result.recall.value == 0.75
+    mix = result.unlabelled
+    assert mix.called.value == pytest.approx(0.4)
+    assert mix.precision.value == pytest.approx(0.4 * 0.75 / 0.4)
+    assert mix.accuracy.value == pytest.approx(0.4 * 0.75 + 0.6 - 0.4 * 0.25)
+    assert mix.f1.value == pytest.approx(2 * 0.3 / 0.8)
+    # p=1 beats 3 and ties one; 2 and 3 beat 4; −1 beats 2 and ties one.
+    auc_pu = (3.5 + 4 + 4 + 2.5) / 20
+    assert auc_between(p, u) == pytest.approx(auc_pu)
+    assert result.auc.value == pytest.approx((auc_pu - 0.2) / 0.6)
+
+
+def test_auc_agrees_with_the_true_one_on_many_rows() -> None:
+    rng = np.random.default_rng(4)
+    y = rng.random(40_000) < 0.3
+    u, p = draw(y, rng), draw(np.ones(10_000, dtype=bool), rng)
+    estimated = pu_metrics(p, u, 0.3, scenario="case_control", n_draws=50).auc
+    assert estimated.value == pytest.approx(true_metrics(y, u).auc, abs=0.01)
+    assert estimated.high - estimated.low < 0.03
+
+
+def test_bootstrap_does_not_depend_on_its_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, u = case_control(np.random.default_rng(5), 40, 100, 0.3)
+    wide = pu_metrics(p, u, 0.3, n_draws=400)
+    monkeypatch.setattr("punce.judging.metrics._CELLS", 1000)
+    narrow = pu_metrics(p, u, 0.3, n_draws=400)
+    assert narrow.auc.low == pytest.approx(wide.auc.low, abs=0.02)
+    assert narrow.recall == wide.recall
+
+
+def test_the_same_seed_gives_the_same_intervals_and_tensors_are_taken() -> None:
+    p, u = case_control(np.random.default_rng(5), 40, 100, 0.3)
+    first = pu_metrics(p, u, 0.3, n_draws=50)
+    assert pu_metrics(torch.from_numpy(p), torch.from_numpy(u), 0.3, n_draws=50) == first
+    assert pu_metrics(p, u, 0.3, n_draws=50, random_state=1) != first
+
+
+def test_twenty_out_of_twenty_is_not_certainty() -> None:
+    recall = pu_metrics(np.ones(20), np.linspace(-1, 1, 100), 0.3).recall
+    assert recall.value == recall.high == 1.0
+    assert 0.8 < recall.low < 0.95
+
+
+def test_an_uncertain_prior_widens_the_intervals() -> None:
+    p, u = case_control(np.random.default_rng(6), 500, 2000, 0.3)
+    known = pu_metrics(p, u, 0.3, scenario="case_control").population.precision
+    unsure = pu_metrics(p, u, 0.3, scenario="case_control", prior_interval=(0.2, 0.4)).population.precision
+    assert unsure.value == known.value
+    assert unsure.high - unsure.low > 2 * (known.high - known.low)
+    with pytest.raises(InputError, match=r"prior_interval must hold the prior 0\.3"):
+        pu_metrics(p, u, 0.3, prior_interval=(0.4, 0.5))
+
+
+def test_nothing_called_positive_leaves_precision_undefined() -> None:
+    result = pu_metrics(np.zeros(10), np.zeros(30), 0.3, threshold=5.0, scenario="case_control")
+    assert math.isnan(result.population.precision.value)
+    assert result.recall.value == 0.0
+    assert result.population.accuracy.value == pytest.approx(0.7)
+    everything = pu_metrics(np.zeros(10), np.zeros(30), 0.3, threshold=-5.0, scenario="case_control").population
+    assert everything.precision.value == pytest.approx(0.3)
+    assert everything.accuracy.value == pytest.approx(0.3)
+
+
+def numbers(result: PUMetrics) -> list[Estimate]:
+    mixes = [getattr(mix, n) for mix in (result.population, result.unlabelled) for n in ("accuracy", "f1", "called")]
+    return [result.recall, result.auc, *mixes, result.population.precision]
+
+
+@pytest.mark.parametrize("prior", [0.01, 0.5, 0.99])
+def test_estimates_stay_in_the_unit_interval_whatever_the_prior(prior: float) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        result = pu_metrics(*case_control(rng, 8, 20, 0.5), prior, n_draws=40)
+        for estimate in numbers(result):
+            assert 0.0 <= estimate.low <= estimate.value <= estimate.high <= 1.0 + 1e-12
+
+
+def test_contradictions_are_noted() -> None:
+    rng = np.random.default_rng(8)
+    p, u = case_control(rng, 400, 2000, 0.3)
+    assert pu_metrics(p, u, 0.3).notes == ()
+    notes = pu_metrics(p, u, 0.8).notes
+    assert any("the prior is too high" in note for note in notes)
+    seen = pu_metrics(p + 5.0, u, 0.5).notes
+    assert any("seen in training" in note for note in seen)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"positive_scores": []}, "positive_scores must be a non-empty column"),
+        ({"unlabelled_scores": [[1.0]]}, "unlabelled_scores must be a non-empty column"),
+        ({"positive_scores": [1.0, math.nan]}, "1 of 2 are NaN, first at row 1"),
+        ({"prior": 1.0}, r"prior must lie in \(0, 1\)"),
+        ({"scenario": "both"}, "scenario must be one of"),
+        ({"confidence": 95}, "0 < confidence < 1"),
+        ({"labelled_share": 1.5}, "labelled_share must lie"),
+    ],
+)
+def test_bad_input_is_explained(change: dict[str, object], message: str) -> None:
+    good: dict[str, object] = {"positive_scores": [1.0], "unlabelled_scores": [0.0], "prior": 0.3}
+    with pytest.raises(InputError, match=message):
+        pu_metrics(**{**good, **change})  # type: ignore[arg-type]
+
+
+# With true labels
+
+
+def test_true_metrics_by_hand() -> None:
+    y, scores = [1, 1, 1, 0, 0], [2.0, 1.0, -1.0, 1.0, -3.0]
+    result = true_metrics(y, scores)
+    assert result.accuracy == pytest.approx(3 / 5)
+    assert result.precision == pytest.approx(2 / 3)
+    assert result.recall == pytest.approx(2 / 3)
+    assert result.f1 == pytest.approx(2 / 3)
+    assert result.auc == pytest.approx((2 + 1.5 + 1) / 6)
+    assert result == true_metrics([1, 1, 1, -1, -1], scores)
+    one_class = true_metrics([1, 1], [1.0, -1.0])
+    assert math.isnan(one_class.auc)
+    assert one_class.accuracy == 0.5
+
+
+def test_true_labels_are_checked() -> None:
+    with pytest.raises(InputError, match=r"y_true must be 1 and 0, or 1 and -1; it holds \[-1, 0, 1\]"):
+        true_metrics([1, 0, -1], [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="one label for each of the 2 scores"):
+        true_metrics([1], [1.0, 2.0])
+
+
+def test_calibration_error_by_hand_and_for_calibrated_probabilities() -> None:
+    assert expected_calibration_error([1, 0, 1, 1], [0.9, 0.1, 0.9, 0.9], n_bins=2) == pytest.approx(0.1)
+    assert expected_calibration_error([0, 0], [1.0, 1.0]) == 1.0
+    rng = np.random.default_rng(9)
+    probability = rng.random(200_000)
+    y = rng.random(200_000) < probability
+    assert expected_calibration_error(y, probability) < 0.01
+    assert expected_calibration_error(y, probability**2) > 0.1
+    with pytest.raises(InputError, match=r"probability must lie in \[0, 1\], got values from 0 to 2"):
+        expected_calibration_error([1, 0], [2.0, 0.0])
+
+
+def test_calibration_error_without_negatives_tells_good_from_bad() -> None:
+    rng, prior = np.random.default_rng(10), 0.3
+    p, u = case_control(rng, 20_000, 60_000, prior)
+
+    def posterior(scores: np.ndarray, share: float) -> np.ndarray:
+        return 1 / (1 + (1 - share) / share * np.exp(-2 * scores))
+
+    good = pu_calibration_error(posterior(p, prior), posterior(u, prior), prior)
+    bad = pu_calibration_error(posterior(p, 0.7), posterior(u, 0.7), prior)
+    assert good < 0.02
+    assert bad > 0.1
+
+
+# Warning signs
+
+
+def test_collapse_is_recognised() -> None:
+    rng = np.random.default_rng(11)
+    p, u = case_control(rng, 100, 400, 0.3)
+    fine = check_collapse(p, u)
+    assert not fine.collapsed
+    assert fine.reason == ""
+    assert fine.share_positive == pytest.approx(RECALL, abs=0.1)
+    assert check_collapse(np.full(5, 0.3), np.full(9, 0.3)).reason == "every row has the same score"
+    assert check_collapse(p + 99, u + 99).reason == "every row is called positive"
+    assert check_collapse(p - 99, u - 99).reason == "no row is called positive"
+    assert check_collapse(rng.permutation(u)[:100], u).reason.startswith("labelled rows score no higher")
+    assert check_collapse(-p, -u).collapsed
+
+
+def test_random_labels_raise_no_alarm_even_where_the_bound_is_tight() -> None:
+    rng, alarms = np.random.default_rng(12), 0
+    for _ in range(300):  # separable classes: π·p_P equals p_U wherever positives live
+        hidden = rng.random(800) < 0.4
+        u = np.where(hidden, rng.normal(5, 1, 800), rng.normal(-5, 1, 800))
+        alarms += check_labelled_sample(rng.normal(5, 1, 200), u, 0.4).suspicious
+    assert alarms / 300 < 0.04
+
+
+def test_labels_on_the_easiest_positives_raise_an_alarm() -> None:
+    rng, prior = np.random.default_rng(13), 0.4
+    _, u = case_control(rng, 1, 2000, prior)
+    easy = np.sort(draw(np.ones(2000, dtype=bool), rng))[-400:]
+    check = check_labelled_sample(easy, u, prior)
+    assert check.suspicious
+    assert check.p_value < 1e-6
+    assert check.share_needed > check.share_seen
+    assert check.low >= easy.min()
+    fair = check_labelled_sample(draw(np.ones(400, dtype=bool), rng), u, prior)
+    assert not fair.suspicious
+
+
+def test_sample_check_takes_features_with_few_values_and_few_rows() -> None:
+    constant = check_labelled_sample(np.ones(30), np.r_[np.ones(10), np.zeros(90)], 0.5)
+    assert constant.suspicious  # every labelled row has the value, a tenth of U: five times too many
+    assert (constant.low, constant.high) == (1.0, 1.0)
+    assert constant.share_seen == pytest.approx(0.1)
+    binary = check_labelled_sample(np.r_[np.ones(30), np.zeros(10)], np.r_[np.ones(60), np.zeros(40)], 0.5)
+    assert not binary.suspicious
+    favoured = check_labelled_sample(np.r_[np.ones(39), 0.0], np.r_[np.ones(30), np.zeros(70)], 0.5)
+    assert favoured.suspicious
+    assert (favoured.low, favoured.high) == (1.0, 1.0)
+    assert not check_labelled_sample([1.0], [1.0, 0.0], 0.5).suspicious

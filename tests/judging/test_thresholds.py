@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from punce.errors import InputError
+from punce.judging.thresholds import choose_threshold
+
+PRIOR = 0.3
+
+
+@pytest.fixture(scope="module")
+def sample() -> dict[str, np.ndarray]:
+    """Calibrated probabilities of a mixture with known classes."""
+    random = np.random.default_rng(0)
+    y = random.random(20_000) < PRIOR
+    s = random.normal(np.where(y, 1.2, -1.2), 1.0)
+    probability = 1 / (1 + (1 - PRIOR) / PRIOR * np.exp(-2.4 * s))
+    p = 1 / (1 + (1 - PRIOR) / PRIOR * np.exp(-2.4 * random.normal(1.2, 1.0, 5_000)))
+    return {"p": p, "u": probability, "y": y}
+
+
+def achieved(sample: dict[str, np.ndarray], threshold: float) -> tuple[float, float, float]:
+    called = sample["u"] >= threshold
+    precision, recall = sample["y"][called].mean(), called[sample["y"]].mean()
+    return float(precision), float(recall), float(2 * precision * recall / (precision + recall))
+
+
+def test_a_wanted_precision_or_recall_is_reached_on_the_true_classes(sample: dict[str, np.ndarray]) -> None:
+    for wanted in (0.7, 0.9, 0.97):
+        precision, recall, _ = achieved(
+            sample, choose_threshold(f"precision={wanted}", sample["p"], sample["u"], PRIOR)
+        )
+        assert precision == pytest.approx(wanted, abs=0.03)
+        cut = choose_threshold(f"recall={wanted}", sample["p"], sample["u"], PRIOR)
+        precision, recall, _ = achieved(sample, cut)
+        assert recall == pytest.approx(wanted, abs=0.02)
+
+
+def test_f1_is_nearly_the_best_there_is(sample: dict[str, np.ndarray]) -> None:
+    chosen = achieved(sample, choose_threshold("f1", sample["p"], sample["u"], PRIOR))[2]
+    best = max(achieved(sample, t)[2] for t in np.linspace(0.05, 0.95, 91))
+    assert chosen > best - 0.01
+
+
+def test_accuracy_and_numbers(sample: dict[str, np.ndarray]) -> None:
+    assert choose_threshold("accuracy", sample["p"], sample["u"], PRIOR) == 0.5
+    assert choose_threshold(0.8, sample["p"], sample["u"], PRIOR) == 0.8
+
+
+@pytest.mark.parametrize("rule", ["best", "precision", "precision=2", "recall=x", 0.0, 1.5])
+def test_senseless_rules_are_refused(rule: Any) -> None:
+    with pytest.raises(InputError, match="threshold must"):
+        choose_threshold(rule, np.array([0.9]), np.array([0.1]), PRIOR)
+
+
+def test_an_unreachable_precision_says_what_is_reachable() -> None:
+    flat = np.full(100, 0.3)
+    with pytest.raises(InputError, match=r"no threshold reaches .* 0.9; the best is 0.300"):
+        choose_threshold("precision=0.9", flat, flat, PRIOR)
