@@ -1,35 +1,47 @@
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from punce.datasets.download import DownloadError, download
+from punce.data import DATASETS
+from punce.datasets import download as download_module
+from punce.datasets.catalogue import DataFile
+from punce.datasets.download import DownloadError, fetch
 from tests.serving import Server, everything_in
 
 BODY = bytes(range(256)) * 4096  # 1 MB
 SHA256 = hashlib.sha256(BODY).hexdigest()
 
 
+def download(urls: Sequence[str], target: Path, *, compressed: bool = False) -> None:
+    """Fetch a set of one file, whose content is BODY."""
+    file = DataFile(target.name, SHA256, tuple(urls), compressed=compressed)
+    fetch(dataclasses.replace(DATASETS["banknote"], files=(file,)), target.parent, [file])
+
+
 def test_a_file_is_fetched_verified_and_nothing_else_is_left(server: Server, tmp_path: Path) -> None:
     target = tmp_path / "sets" / "one" / "file.bin"
-    download([server.serve("/file", BODY)], target, SHA256)
+    download([server.serve("/file", BODY)], target)
     assert target.read_bytes() == BODY
     assert everything_in(tmp_path) == ["sets", "sets/one", "sets/one/file.bin"]
 
 
 def test_the_next_mirror_is_tried_when_one_fails(server: Server, tmp_path: Path) -> None:
     urls = [server.url + "/absent", server.serve("/wrong", BODY[:-1]), server.serve("/good", BODY)]
-    download(urls, tmp_path / "file.bin", SHA256)
+    download(urls, tmp_path / "file.bin")
     assert server.hits == ["/absent", "/wrong", "/good"]
     assert everything_in(tmp_path) == ["file.bin"]
 
 
-def _refused(url: str, tmp_path: Path, **options: int) -> str:
+def _refused(url: str, tmp_path: Path, *, compressed: bool = False) -> str:
     folder = tmp_path / "made" / "by" / "download"
     with pytest.raises(DownloadError) as error:
-        download([url], folder / "file.bin", SHA256, **options)
+        download([url], folder / "file.bin", compressed=compressed)
     assert everything_in(tmp_path) == []
     return str(error.value)
 
@@ -58,7 +70,7 @@ def test_a_server_that_dies_half_way_leaves_nothing_behind(server: Server, tmp_p
 
 def test_a_cut_off_file_without_announced_length_fails_its_hash(server: Server, tmp_path: Path) -> None:
     message = _refused(server.serve_unannounced("/cut", BODY[:1000]), tmp_path)
-    assert "wrong content: sha256 is" in message
+    assert "wrong content of file.bin: sha256 is" in message
 
 
 def test_a_wrong_hash_leaves_nothing_behind_and_names_both(server: Server, tmp_path: Path) -> None:
@@ -67,8 +79,10 @@ def test_a_wrong_hash_leaves_nothing_behind_and_names_both(server: Server, tmp_p
     assert hashlib.sha256(b"something else").hexdigest() in message
 
 
-def test_an_endless_answer_is_stopped(server: Server, tmp_path: Path) -> None:
-    assert "more than 1,000 bytes" in _refused(server.serve("/endless", BODY), tmp_path, limit=1000)
+def test_an_endless_answer_is_stopped(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = functools.partial(download_module.download, limit=1000)
+    monkeypatch.setattr(download_module, "download", limited)
+    assert "more than 1,000 bytes" in _refused(server.serve("/endless", BODY), tmp_path)
 
 
 def test_a_missing_page_says_what_the_server_answered(server: Server, tmp_path: Path) -> None:
@@ -83,18 +97,18 @@ def test_other_protocols_are_refused(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("local")
     with pytest.raises(DownloadError, match="not an http address"):
-        download([secret.as_uri()], tmp_path / "file.bin", SHA256)
+        download([secret.as_uri()], tmp_path / "file.bin")
 
 
 def test_an_existing_file_survives_a_failed_download(server: Server, tmp_path: Path) -> None:
     target = tmp_path / "file.bin"
     target.write_bytes(b"old")
     with pytest.raises(DownloadError):
-        download([server.serve("/wrong", b"new")], target, SHA256)
+        download([server.serve("/wrong", b"new")], target)
     assert target.read_bytes() == b"old"
     assert everything_in(tmp_path) == ["file.bin"]
 
 
 def test_no_address_is_an_error_not_a_silence(tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match="no public address"):
-        download([], tmp_path / "file.bin", SHA256)
+        download([], tmp_path / "file.bin")

@@ -6,12 +6,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from punce.datasets.benchmarks import load_benchmark
+from punce.datasets.benchmarks import MissingFilesError, load_benchmark
 from punce.datasets.catalogue import Benchmark
 from punce.datasets.cifar10 import CIFAR10
 from punce.datasets.dataset import Dataset, Part
 from punce.datasets.digits import DIGITS
-from punce.datasets.directories import MissingFilesError
 from punce.datasets.idx import FASHION_MNIST, MNIST
 from punce.datasets.sms_spam import SMS_SPAM
 from punce.datasets.sst2 import SST2, SST2_SENTENCE

@@ -1,19 +1,22 @@
-"""Loading a benchmark set by name: find its files, fetch what is missing, build the rows."""
+"""Load a benchmark set by name: find its files in the data directories, fetch what is missing, build the rows."""
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from punce.datasets.archives import extract_benchmark
 from punce.datasets.catalogue import Benchmark, DataFile
-from punce.datasets.compress import unpack_compress
 from punce.datasets.dataset import Dataset
-from punce.datasets.directories import data_directories, download_directory, find_files, missing_files
-from punce.datasets.download import DownloadError, download, file_sha256, remove_empty
+from punce.datasets.download import DownloadError, fetch, file_sha256
 from punce.errors import InputError
+
+VARIABLE = "PUNCE_DATA"
+
+
+class MissingFilesError(InputError):
+    """Files of a benchmark set are in no data directory and could not be fetched."""
 
 
 def load_benchmark(
@@ -35,15 +38,18 @@ def load_benchmark(
 
 def locate(benchmark: Benchmark, root: str | Path | None = None, *, download: bool = True) -> dict[str, Path]:
     """Paths of the set's files; missing ones are fetched (unless `download` is false) or named in the error."""
-    found = find_files(benchmark, data_directories(root))
+    found = _find_files(benchmark, data_directories(root))
     if len(found) == len(benchmark.files):
         return found
     if not download:
-        raise missing_files(benchmark, found, root, "downloads are off")
+        raise _missing_files(benchmark, found, root, "downloads are off")
     try:
-        return _fetch(benchmark, download_directory(root) / benchmark.folders[0])
+        directory = download_directory(root)
+        present = _find_files(benchmark, [directory])
+        fetch(benchmark, directory / benchmark.folders[0], [f for f in benchmark.files if f.name not in present])
+        return _find_files(benchmark, [directory])
     except (DownloadError, OSError) as error:
-        raise missing_files(benchmark, found, root, str(error)) from error
+        raise _missing_files(benchmark, found, root, str(error)) from error
 
 
 def verify(benchmark: Benchmark, found: dict[str, Path]) -> dict[str, bool | None]:
@@ -56,30 +62,53 @@ def _matches(file: DataFile, path: Path) -> bool | None:
     return file_sha256(path) == pinned if pinned else None
 
 
-def _fetch(benchmark: Benchmark, folder: Path) -> dict[str, Path]:
+def cache_directory() -> Path:
+    """``$XDG_CACHE_HOME/punce``, by default ``~/.cache/punce``."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "punce"
+
+
+def data_directories(root: str | Path | None = None) -> list[Path]:
+    """Directories to search in order: `root` alone if given, else those in PUNCE_DATA, then the user's cache."""
+    if root is not None:
+        return [Path(root).expanduser()]
+    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part.strip()]
+    return [*(Path(part).expanduser() for part in named), cache_directory()]
+
+
+def download_directory(root: str | Path | None = None) -> Path:
+    """The first data directory that can be written to; directories that do not exist yet are made when needed."""
+    candidates = data_directories(root)
+    for directory in candidates:
+        existing = next(p for p in (directory, *directory.absolute().parents) if p.exists())
+        if existing.is_dir() and os.access(existing, os.W_OK):
+            return directory
+    raise InputError(f"no data directory can be written to: {', '.join(map(str, candidates))}")
+
+
+def _find_files(benchmark: Benchmark, directories: list[Path]) -> dict[str, Path]:
+    """Canonical name -> path, of the first folder that holds every file; of the fullest one if none does."""
+    best: dict[str, Path] = {}
+    for folder in (directory / name for directory in directories for name in benchmark.folders):
+        paths = {file.name: [folder / form for form in file.forms] for file in benchmark.files}
+        found = {name: path for name, forms in paths.items() if (path := next(filter(Path.is_file, forms), None))}
+        best = max(best, found, key=len)
+        if len(best) == len(benchmark.files):
+            break
+    return best
+
+
+def _missing_files(benchmark: Benchmark, found: dict[str, Path], root: str | Path | None, why: str) -> InputError:
+    """The error that says which files to put where."""
+    absent = [file for file in benchmark.files if file.name not in found]
+    here = data_directories(root)[0] / benchmark.folders[0]
     if benchmark.archive is not None:
-        _fetch_archive(benchmark, folder)
+        addresses = list(benchmark.archive.urls)
     else:
-        _fetch_files(benchmark, folder)
-    return find_files(benchmark, [folder.parents[benchmark.folders[0].count("/")]])
-
-
-def _fetch_files(benchmark: Benchmark, folder: Path) -> None:
-    present = find_files(benchmark, [folder.parents[benchmark.folders[0].count("/")]])
-    for file in benchmark.files:
-        if file.name not in present:
-            unpack = unpack_compress if file.compressed else None
-            download(file.urls, folder / file.name, file.sha256, unpack=unpack)
-
-
-def _fetch_archive(benchmark: Benchmark, folder: Path) -> None:
-    assert benchmark.archive is not None
-    made = [path for path in (folder.parent, *folder.parent.parents) if not path.exists()]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part") as scratch:
-            packed = Path(scratch) / Path(benchmark.archive.urls[0]).name
-            download(benchmark.archive.urls, packed, benchmark.archive.sha256)
-            extract_benchmark(packed, benchmark, folder)
-    finally:
-        remove_empty(made)
+        addresses = [f"{f.urls[0]}{' (unpack it with: gzip -d)' * f.compressed}" for f in benchmark.files if f.urls]
+    return MissingFilesError(
+        f"{benchmark.name}: {len(absent)} of {len(benchmark.files)} files are missing ({why}). "
+        f"Put {', '.join(file.name for file in absent)} into {here}, "
+        f"or name a directory that has the folder {benchmark.folders[0]}/ with root= or {VARIABLE}. "
+        f"Published at: {', '.join(addresses)}"
+    )

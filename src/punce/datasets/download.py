@@ -1,146 +1,180 @@
-"""One file over HTTP: to a temporary file in the same folder, verified, synced, renamed. All or nothing."""
+"""Fetch the files of a benchmark set: verified by sha256, bounded in size, placed whole or not at all.
+
+pooch knows no mirrors and bounds neither a download nor what it unpacks, and it would bring requests and five more
+packages for the few lines of HTTP below; so these stay.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
 import os
+import shutil
+import subprocess
+import tarfile
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from punce.datasets.catalogue import Benchmark, DataFile
 from punce.errors import InputError
 
+LARGEST_DOWNLOAD = 1 << 30
+LARGEST_UNPACKED = 2 << 30
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0
-LARGEST_DOWNLOAD = 1 << 30
-
-Transform = Callable[[Path, Path], None]
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
 
 
 class DownloadError(InputError):
     """No address gave the file with the pinned content."""
 
 
+def fetch(benchmark: Benchmark, folder: Path, files: Sequence[DataFile]) -> None:
+    """Put these files of the set into `folder`, which is made only when there is something to put into it."""
+    if benchmark.archive is None:
+        for file in files:  # one by one: what has arrived stays when the next one fails
+            with _scratch(folder) as scratch:
+                download(file.urls, scratch / file.name, file.sha256, compressed=file.compressed)
+                _place(scratch, folder, [file])
+        return
+    with _scratch(folder) as scratch:
+        download(benchmark.archive.urls, scratch / "archive", benchmark.archive.sha256)
+        unpack(scratch / "archive", benchmark.archive.top, files, scratch)
+        _place(scratch, folder, files)
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """A temporary folder on the same file system as `folder`, so that a rename can place files."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    with tempfile.TemporaryDirectory(dir=existing, prefix=".punce-") as name:
+        yield Path(name)
+
+
+def _place(scratch: Path, folder: Path, files: Sequence[DataFile]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        (scratch / file.name).replace(folder / file.name)
+
+
 def download(
     urls: Sequence[str],
-    destination: Path,
+    target: Path,
     sha256: str | None,
     *,
-    timeout: float = _TIMEOUT,
+    compressed: bool = False,
     limit: int = LARGEST_DOWNLOAD,
-    unpack: Transform | None = None,
 ) -> None:
-    """Fetch `destination` from the first address that has it with the pinned sha256.
+    """Write `target` from the first address that has it with the pinned sha256 (of the unpacked file if `compressed`).
 
-    `unpack` turns the fetched file into the one that is kept (and whose hash is pinned). `sha256=None` is for archives
-    whose members are pinned one by one by the caller.
+    ``sha256=None`` is for archives whose members are pinned one by one.
     """
     failures = []
     for url in urls:
         try:
-            _download_one(url, destination, sha256, timeout, limit, unpack)
+            _get(url, target, limit)
+            if compressed:
+                _uncompress(target, limit)
+            _verify(target, sha256)
         except (OSError, http.client.HTTPException, InputError) as error:
             failures.append(f"{url}: {_reason(error)}")
         else:
             return
-    raise DownloadError(f"could not fetch {destination.name}: {'; '.join(failures) or 'no public address is known'}")
+    raise DownloadError(f"could not fetch {target.name}: {'; '.join(failures) or 'no public address is known'}")
 
 
-def _download_one(
-    url: str, destination: Path, sha256: str | None, timeout: float, limit: int, unpack: Transform | None
-) -> None:
-    with temporary_beside(destination) as fetched:
-        with fetched.open("wb") as stream:
-            _copy(url, stream, timeout, limit)
-        if unpack is None:
-            _publish(fetched, destination, sha256)
-            return
-        with temporary_beside(destination) as unpacked:
-            unpack(fetched, unpacked)
-            _publish(unpacked, destination, sha256)
-
-
-def _copy(url: str, stream: IO[bytes], timeout: float, limit: int) -> None:
-    if not url.startswith(("https://", "http://")):
+def _get(url: str, target: Path, limit: int) -> None:
+    if not url.startswith(("https://", "http://")):  # urllib would also open file:// addresses
         raise DownloadError(f"not an http address: {url}")
     request = urllib.request.Request(url, headers={"User-Agent": "punce"})
-    with urllib.request.urlopen(request, timeout=timeout) as response:
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         expected = response.headers.get("Content-Length")
-        size = 0
-        while chunk := response.read(_CHUNK):
-            size += len(chunk)
-            if size > limit:
-                raise DownloadError(f"more than {limit:,} bytes; stopped")
-            stream.write(chunk)
+        size = _copy(response, target, limit)
     if expected is not None and expected.isdigit() and size != int(expected):
         raise DownloadError(f"connection closed after {size:,} of {int(expected):,} bytes")
 
 
-def _publish(temporary: Path, destination: Path, sha256: str | None) -> None:
-    if sha256 is not None and (seen := file_sha256(temporary)) != sha256:
-        raise DownloadError(f"wrong content: sha256 is {seen}, expected {sha256}")
-    with temporary.open("rb") as stream:
-        os.fsync(stream.fileno())
-    temporary.chmod(0o666 & ~_umask())
-    temporary.replace(destination)
-    sync_folder(destination.parent)
-
-
-@contextmanager
-def temporary_beside(destination: Path) -> Iterator[Path]:
-    """A new empty file in the folder of `destination`, gone afterwards unless it was renamed; made folders too."""
-    made = _make_folder(destination.parent)
-    handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
-        remove_empty(made)
-
-
-def _make_folder(folder: Path) -> list[Path]:
-    """Make `folder`; return the folders that did not exist, innermost first."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
-
-
-def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove the folders this download made if nothing came to lie in them."""
-    for folder in folders:
+def _uncompress(packed: Path, limit: int) -> None:
+    """Unpack a file of Unix ``compress`` (.Z) in place, with gzip: no Python library reads this format."""
+    gzip = shutil.which("gzip")
+    if gzip is None:
+        raise DownloadError("it is packed with Unix compress (.Z), and there is no gzip on this system to unpack it")
+    plain = packed.with_name(f"{packed.name}.plain")
+    with (
+        packed.open("rb") as source,
+        subprocess.Popen([gzip, "-dc"], stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stderr is not None
         try:
-            folder.rmdir()
-        except OSError:  # not empty: the download succeeded, or a neighbour uses it
-            return
+            _copy(process.stdout, plain, limit)
+        except BaseException:
+            process.kill()
+            raise
+        said = process.stderr.read().decode(errors="replace").strip()
+    if process.returncode:
+        raise DownloadError(f"the .Z file cannot be unpacked: {said}")
+    plain.replace(packed)
+
+
+def unpack(packed: Path, top: str, files: Sequence[DataFile], folder: Path, *, limit: int = LARGEST_UNPACKED) -> None:
+    """Write the pinned files of a .tar(.gz) or .zip into `folder`, and nothing else.
+
+    Only names of the catalogue are opened and written, so no path or link in the archive can lead anywhere else.
+    """
+    try:
+        with zipfile.ZipFile(packed) if zipfile.is_zipfile(packed) else tarfile.open(packed) as archive:
+            for file in files:
+                with _member(archive, f"{top}/{file.name}".lstrip("/")) as stream:
+                    limit -= _copy(stream, folder / file.name, limit)
+                _verify(folder / file.name, file.sha256)
+    except _BROKEN as error:
+        raise DownloadError(f"the archive cannot be unpacked: {error}") from error
+
+
+def _member(archive: zipfile.ZipFile | tarfile.TarFile, name: str) -> IO[bytes]:
+    try:
+        if isinstance(archive, zipfile.ZipFile):
+            return archive.open(name)
+        member = archive.getmember(name)
+        stream = archive.extractfile(member) if member.isreg() else None
+    except KeyError:
+        stream = None
+    if stream is None:
+        raise DownloadError(f"the archive holds no file {name}")
+    return stream
+
+
+def _copy(stream: IO[bytes], target: Path, limit: int) -> int:
+    """Bytes written to `target`; they are counted here because announced sizes can be wrong on purpose."""
+    size = 0
+    with target.open("wb") as out:
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            if size > limit:
+                raise DownloadError(f"more than {limit:,} bytes; stopped")
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    return size
+
+
+def _verify(path: Path, sha256: str | None) -> None:
+    if sha256 is not None and (seen := file_sha256(path)) != sha256:
+        raise DownloadError(f"wrong content of {path.name}: sha256 is {seen}, expected {sha256}")
 
 
 def file_sha256(path: Path) -> str:
     """Hex digest of a file, read in chunks."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename durable where the system lets a folder be synced."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _reason(error: Exception) -> str:

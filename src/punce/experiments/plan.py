@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from punce.data import find_benchmark
-from punce.datasets.benchmarks import locate
-from punce.datasets.directories import MissingFilesError
+from punce.datasets.benchmarks import MissingFilesError, locate
 from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments.cell import Cell
