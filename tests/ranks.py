@@ -27,7 +27,8 @@ RankFunction = Callable[[int, int], dict[str, Tensor]]
 def run_ranks(world: int, function: RankFunction, folder: Path, timeout: float = 90.0) -> list[dict[str, Tensor]]:
     """What `function` returned on each of `world` ranks; fails with their output if one of them does."""
     name = f"{function.__module__}:{function.__qualname__}"
-    env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])  # this tree's package, whichever one is installed
+    env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": path}
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.ranks", name, str(rank), str(world), str(folder)],
