@@ -45,6 +45,7 @@ from torch import Tensor
 from punce.data import PUSample, load, simulate_pu
 from punce.encoders import ENCODERS, Transformer
 from punce.encoders.pretrained import named_encoder
+from punce.experiments.fewshot import FINGERPRINTS, draw, halves
 from punce.losses import PuNCE
 from punce.models import FitSettings
 from punce.models.chosen_network import EPOCHS, choose_network
@@ -53,7 +54,7 @@ from punce.models.network import build_loss
 from punce.models.sentences import SentenceVectors
 from punce.models.words import WordVectors
 from punce.risks import NNPU
-from punce.stages.fewshot import FINGERPRINTS, FewshotConfig, draw, fewshot, halves
+from punce.stages.fewshot import FewshotConfig, fewshot
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import ProbeConfig, extract_features, probe
 from punce.training.optim import build_optimizer

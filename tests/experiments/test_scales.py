@@ -11,9 +11,10 @@ import pytest
 from punce.errors import InputError
 from punce.experiments import EXPERIMENTS, protocol
 from punce.experiments.cell import Cell, Settings
+from punce.experiments.fewshot import run_fewshot
 from punce.experiments.scales import SCALES, Scale, find_scale
 from punce.risks import RISKS
-from punce.stages.fewshot import FewshotConfig, run_fewshot
+from punce.stages.fewshot import FewshotConfig
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import ProbeConfig

@@ -18,9 +18,10 @@ from punce.datasets.generated_text import WORDS, generated_dataset, generated_re
 from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
+from punce.experiments.fewshot import FINGERPRINTS, draw, halves, run_fewshot
 from punce.losses import SCL, PuNCE
 from punce.stages import fewshot as fewshot_module
-from punce.stages.fewshot import Fewshot, FewshotConfig, draw, fewshot, halves, run_fewshot
+from punce.stages.fewshot import Fewshot, FewshotConfig, fewshot
 from punce.training.batches import StratifiedBatches
 from punce.training.optim import warmup_cosine
 from punce.training.run import Run
@@ -327,6 +328,6 @@ def test_an_encoder_that_is_elsewhere_must_be_the_one_that_is_named(
     shutil.copytree(roberta, named)
     monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(named))
     assert run_fewshot(encoder="somebody/some-encoder", **cell)["n_test"] == 49
-    monkeypatch.setitem(fewshot_module.FINGERPRINTS, "somebody/some-encoder", "0" * 64)
+    monkeypatch.setitem(FINGERPRINTS, "somebody/some-encoder", "0" * 64)
     with pytest.raises(InputError, match="is not the encoder somebody/some-encoder"):
         run_fewshot(encoder="somebody/some-encoder", **cell)

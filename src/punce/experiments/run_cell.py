@@ -17,12 +17,12 @@ from punce.encoders import Encoder
 from punce.experiments.cell import Cell, TransferKind
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.evaluate import evaluate
+from punce.experiments.fewshot import run_fewshot
 from punce.experiments.job import Job
 from punce.experiments.machine import device, reproducible
 from punce.experiments.supervised import supervised_probe
 from punce.experiments.trained import Trained
 from punce.risks.vpu import phi_decision_score, phi_scale
-from punce.stages.fewshot import run_fewshot
 from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.selfpu import SelfPUConfig, selfpu

@@ -132,7 +132,7 @@ class Scale:
         return replace(cell, transfer=replace(cell.transfer, settings=protocol.SUPERVISED_PROBE))
 
     def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int) -> Cell:
-        """Few-shot text (Table 5): executed by :mod:`punce.stages.fewshot`."""
+        """Few-shot text (Table 5): run by :mod:`punce.experiments.fewshot`."""
         return self.few_shot.cell(loss, n_labelled, seed, self.threads)
 
     def _data(self, bench: str, n_p: str, **changes: float | str) -> DataSpec:

