@@ -26,7 +26,7 @@ from punce.encoders import MLP
 from punce.judging.metrics import auc_between
 from punce.losses import PuNCE
 from punce.risks import NNPU
-from punce.risks.zero_one import zero_one_risk
+from punce.risks.base import zero_one_risk
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.training.holdout import holdout_split

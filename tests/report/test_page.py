@@ -18,7 +18,7 @@ from punce.report import (
     TopRows,
     render_report,
 )
-from punce.report.charts.axes import tick_label, ticks
+from punce.report.charts import tick_label, ticks
 from punce.report.words import (
     count,
     decimals_of,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.risks import NNPU, UPU, RiskWarning
-from punce.risks.surrogates import SURROGATES, find_surrogate
+from punce.risks.base import SURROGATES, find_surrogate
 from tests.risks import reference
 from tests.risks.cases import batch
 

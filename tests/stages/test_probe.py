@@ -12,7 +12,7 @@ from torch import Tensor
 from punce.data import load
 from punce.errors import InputError
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
-from punce.risks.zero_one import zero_one_risk
+from punce.risks.base import zero_one_risk
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.training.holdout import holdout_split
 from tests.stages.digits import Interruption, digits, interrupted_at

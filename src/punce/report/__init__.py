@@ -20,9 +20,8 @@ from punce.report.content import (
     TopRows,
 )
 from punce.report.page import render_report, write_report
-from punce.report.pictures import thumbnail, thumbnail_sheet
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
-from punce.report.rows import lay_out, map_rows, row_map, top_rows
+from punce.report.rows import lay_out, map_rows, row_map, thumbnail, thumbnail_sheet, top_rows
 
 __all__ = [
     "Cell",

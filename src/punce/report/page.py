@@ -8,17 +8,20 @@ through could still not run.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from punce.report import charts, parts, words
-from punce.report.assets import asset, content_policy
-from punce.report.content import ReportContent
+from punce.report import charts, words
+from punce.report.content import Cell, ReportContent, TopRows
 from punce.report.json_tree import encode
 from punce.storage.files import write_text
 
@@ -28,22 +31,18 @@ _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 def render_report(content: ReportContent) -> str:
     """The whole page as text. A pure function of `content`."""
     style, script = asset("report.css"), asset("report.js")
-    payload = parts.map_payload(content)
-    html = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            c=content,
-            policy=content_policy(style, script),
-            style=Markup(style),
-            script=Markup(script),
-            headline=words.headline(content.data, content.prior),
-            prior=content.prior.value if content.prior else None,
-            sections=parts.sections(content),
-            all_warnings=parts.all_warnings(content),
-            map_data=None if payload is None else script_json(payload),
-            **parts.drawings(content),
-        )
+    html = _template().render(
+        c=content,
+        title=words.shorten(content.title, 200),
+        policy=content_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        headline=words.headline(content.data, content.prior),
+        prior=content.prior.value if content.prior else None,
+        sections=sections(content),
+        all_warnings=all_warnings(content),
+        map_data=_map_data(content),
+        **_drawings(content),
     )
     return words.printable(html)
 
@@ -61,15 +60,21 @@ def script_json(tree: Any) -> Markup:
     return Markup(json.dumps(encode(tree), ensure_ascii=False, separators=(",", ":")).translate(_JSON_ESCAPES))
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("punce.report", "templates"),
+def page_environment(package: str = "punce.report") -> jinja2.Environment:
+    """Templates of a package and of this one, escaped; an undefined name is an error and not an empty string."""
+    packages = dict.fromkeys([package, "punce.report"])
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name, "templates") for name in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = page_environment()
     names = ("count", "percent", "percent_range", "level", "number", "sort_key", "shorten")
     environment.filters.update({name: getattr(words, name) for name in names})
     environment.globals.update(
@@ -78,10 +83,112 @@ def _environment() -> jinja2.Environment:
         measure_sentence=words.measure_sentence,
         review_goals=words.review_goals,
         flatten=words.flatten,
-        comparison_decimals=parts.comparison_decimals,
+        comparison_decimals=comparison_decimals,
         shares=words.SHARES,
-        top_columns=parts.top_columns,
-        training_panels=parts.training_panels,
+        top_columns=top_columns,
+        training_panels=training_panels,
         zip=zip,
     )
-    return environment
+    return environment.get_template("report.html")
+
+
+# The style sheet and the script, and the policy that admits them and nothing else ----------------------------------
+
+
+def content_policy(style: str, script: str | None = None) -> str:
+    """A Content-Security-Policy that admits this style sheet and this script by their hashes; no script without one."""
+    directives = {
+        "default-src": "'none'",
+        "style-src": f"'sha256-{_hash(style)}'",
+        "script-src": "'none'" if script is None else f"'sha256-{_hash(script)}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        # Text can only become text nodes: assigning a string to innerHTML throws.
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in directives.items())
+
+
+def _hash(source: str) -> str:
+    return base64.b64encode(hashlib.sha256(source.encode("utf-8")).digest()).decode("ascii")
+
+
+@cache
+def asset(name: str, package: str = "punce.report") -> str:
+    """A style sheet or script; line ends as the browser sees them, or the hash would not match."""
+    text = resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+# What the template asks of the content -----------------------------------------------------------------------------
+
+
+def all_warnings(content: ReportContent) -> tuple[str, ...]:
+    """The page's warnings and those of its parts, each once."""
+    from_prior = content.prior.warnings if content.prior else ()
+    from_quality = content.quality.notes if content.quality else ()
+    return tuple(dict.fromkeys([*content.warnings, *from_prior, *from_quality]))
+
+
+def sections(content: ReportContent) -> list[tuple[str, str, bool]]:
+    """(anchor, name, whether it is there) in the order of the page."""
+    return [
+        ("comparison", "Runs", bool(content.comparison)),
+        ("quality", "How good", content.quality is not None or content.prior is not None),
+        ("scores", "Scores", content.histogram is not None),
+        ("review", "Review", content.review is not None),
+        ("map", "Map", content.map is not None),
+        ("top", "Top rows", content.top is not None and bool(content.top.rows)),
+        ("sensitivity", "What if", bool(content.sensitivity)),
+        ("training", "Training", bool(content.training)),
+        ("data", "Data", content.data is not None),
+        ("configuration", "Configuration", bool(content.configuration)),
+        ("warnings", "Warnings", bool(all_warnings(content))),
+    ]
+
+
+def _drawings(content: ReportContent) -> dict[str, Callable[[int], Markup]]:
+    """The charts that are drawn at two widths."""
+    drawn: dict[str, Callable[[int], Markup]] = {}
+    prior = content.prior.value if content.prior else None
+    threshold = content.threshold.value if content.threshold else None
+    if content.prior:
+        drawn["share_bar"] = partial(charts.share_bar, content.prior.value, content.prior.low, content.prior.high)
+    if content.histogram:
+        drawn["score_chart"] = partial(charts.score_chart, content.histogram, prior, threshold)
+    if content.review:
+        drawn["review_chart"] = partial(charts.review_chart, content.review, prior)
+    return drawn
+
+
+def training_panels(stage: str, epochs: Sequence[dict[str, float | None]]) -> list[Markup]:
+    """One small chart for each quantity of a stage; rows without an epoch are counted from 1."""
+    names = [name for name in dict.fromkeys(name for row in epochs for name in row) if name != "epoch"]
+    at = [float(row.get("epoch") or i + 1) for i, row in enumerate(epochs)]
+    return [charts.curve_panel(stage, name.replace("_", " "), at, [row.get(name) for row in epochs]) for name in names]
+
+
+def comparison_decimals(comparison: dict[str, dict[str, Cell]]) -> dict[str, int]:
+    """Every number any run has, in order of first appearance, with its decimals."""
+    columns = dict.fromkeys(name for numbers in comparison.values() for name in numbers)
+    return {name: words.decimals_of(numbers.get(name) for numbers in comparison.values()) for name in columns}
+
+
+def top_columns(top: TopRows) -> list[tuple[str, str, int]]:
+    """(name, class, decimals) of each column of the top rows; numbers and their heading stand on the right."""
+    described = []
+    for j, name in enumerate(top.columns):
+        values = [row.values[j] for row in top.rows]
+        is_number = any(words.sort_key(value) is not None for value in values)
+        described.append((name, "num" if is_number else "", words.decimals_of(values)))
+    return described
+
+
+def _map_data(content: ReportContent) -> Markup | None:
+    """What the map's script reads; user text only ever reaches the page as text nodes."""
+    if content.map is None:
+        return None
+    threshold = content.threshold.value if content.threshold else None
+    return script_json({**vars(content.map), "threshold": threshold})

@@ -1,4 +1,4 @@
-"""What every risk shares: checked inputs and means over the *global* batch.
+"""What every risk shares: checked inputs, surrogate losses, means over the *global* batch, and the zero-one risk.
 
 Ranks. A mean over labelled or unlabelled rows is global_sum(local sum) / global count, so every rank holds the same
 risk and takes the same branch. Every rank calls ``backward`` on that value, the backward of ``global_sum`` adds the
@@ -9,17 +9,18 @@ gradient is that of one process holding all rows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from punce.errors import InputError
-from punce.labels import check_vocabulary
+from punce.labels import POSITIVE, UNLABELLED, check_vocabulary
 from punce.training.collectives import global_sum
 
-_SHOWN = 5
+_SHOWN = 5  # rows that an error message quotes
 
 
 class RiskWarning(UserWarning):
@@ -62,10 +63,12 @@ def group_means(groups: Sequence[tuple[Tensor, Tensor]]) -> GroupMeans:
 
     An empty group has mean 0 with gradient 0, never NaN. Weights carry no gradient.
     """
+    # Sums and weights travel in one tensor: one all-reduce for each risk instead of one for each group.
     weights = [weight.detach().to(values.dtype) for values, weight in groups]
     sums = [(values * weight).sum() for (values, _), weight in zip(groups, weights, strict=True)]
     totals = global_sum(torch.stack([*sums, *(weight.sum() for weight in weights)]))
     sums_all, counts = totals[: len(groups)], totals[len(groups) :].detach()
+    # Divide by 1 where a group is empty: 0/0 would put NaN into the gradient even behind a mask.
     means = sums_all / torch.where(counts > 0, counts, torch.ones_like(counts))
     return GroupMeans(tuple(means.unbind()), tuple(counts.unbind()))
 
@@ -103,3 +106,67 @@ def _refuse_non_finite(values: Tensor, name: str) -> None:
         f"{name}: {len(rows)} of {len(values)} are not finite, at row {shown}{', …' if len(rows) > _SHOWN else ''}; "
         "lower the learning rate or look for NaN in these input rows"
     )
+
+
+# Surrogate losses ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A surrogate loss ℓ(t) of the margin t = y·g(x), and whether it stays bounded as the margin goes to −∞.
+
+    With an unbounded surrogate the term −π E_P ℓ(−g) of uPU has no lower bound: a flexible model drives it to −∞.
+    """
+
+    name: str
+    loss: Callable[[Tensor], Tensor]
+    bounded: bool
+
+    def __call__(self, margin: Tensor) -> Tensor:
+        """ℓ(margin), elementwise."""
+        return self.loss(margin)
+
+
+# Functions with names and not lambdas: a risk with a lambda in it could not be sent to another process.
+
+
+def _sigmoid(margin: Tensor) -> Tensor:
+    return torch.sigmoid(-margin)
+
+
+def _logistic(margin: Tensor) -> Tensor:
+    return -functional.logsigmoid(margin)  # functional.softplus turns linear at 20 and loses 2e-9 there
+
+
+def _double_hinge(margin: Tensor) -> Tensor:
+    return torch.maximum(-margin, functional.relu(0.5 - 0.5 * margin))
+
+
+SURROGATES: dict[str, Surrogate] = {
+    "sigmoid": Surrogate("sigmoid", _sigmoid, bounded=True),  # at most 1: the default of every PU risk (Kiryo 2017)
+    "logistic": Surrogate("logistic", _logistic, bounded=False),  # cross-entropy
+    "double_hinge": Surrogate("double_hinge", _double_hinge, bounded=False),  # makes uPU convex (du Plessis 2015)
+}
+
+
+def find_surrogate(name: str) -> Surrogate:
+    """The surrogate of that name ("double-hinge" and "double_hinge" are the same)."""
+    found = SURROGATES.get(str(name).replace("-", "_"))
+    if found is None:
+        raise InputError(f"surrogate must be one of {sorted(SURROGATES)}, got {name!r}")
+    return found
+
+
+# Choosing epochs and hyper-parameters without negatives ---------------------------------------------------------
+
+
+def zero_one_risk(scores: Tensor, labels: Tensor, prior: float, cut: float = 0.0) -> float:
+    """π·FNR_P + max(0, PPR_U − π·TPR_P): the error under the unlabelled mix, from held-out P and U alone.
+
+    TPR is the share of labelled rows above the cut, PPR_U that of unlabelled rows. It is nnPU's estimate with the
+    zero-one loss. Ties at the cut count as negative. Shape: scores (n,), labels (n,) of {1, 0}.
+    """
+    above = scores > cut
+    tpr = float(above[labels == POSITIVE].float().mean())
+    share_of_u = float(above[labels == UNLABELLED].float().mean())
+    return prior * (1.0 - tpr) + max(0.0, share_of_u - prior * tpr)

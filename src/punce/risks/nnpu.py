@@ -9,8 +9,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, refuse_negatives
-from punce.risks.base import Risk, checked_batch, group_means
-from punce.risks.surrogates import find_surrogate
+from punce.risks.base import Risk, checked_batch, find_surrogate, group_means
 from punce.scenario import check_prior
 
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from punce.labels import POSITIVE
-from punce.risks.base import Risk, checked_batch, group_means
-from punce.risks.surrogates import find_surrogate
+from punce.risks.base import Risk, checked_batch, find_surrogate, group_means
 
 
 class PN(Risk):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Literal, get_args
+from collections.abc import Callable
+from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.labels import POSITIVE, UNLABELLED, refuse_negatives
-from punce.risks.base import Risk, RiskWarning, checked_batch, checked_scores, group_means
-from punce.risks.elkan_noto import decision_threshold
-from punce.risks.surrogates import find_surrogate
+from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives
+from punce.risks.base import Risk, RiskWarning, checked_batch, checked_scores, find_surrogate, group_means
+from punce.risks.elkan_noto import decision_threshold, weighted_duplicates
 from punce.scenario import check_prior
+from punce.training import collectives
 
 Correction = Literal["weighted", "none", "threshold"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -72,6 +75,7 @@ class PvU(Risk):
         as_positive, as_negative = self.surrogate(scores), self.surrogate(-scores)
         is_p, is_u = (labels == POSITIVE).to(scores), (labels == UNLABELLED).to(scores)
         if self.correction == "weighted":
+            # Every unlabelled row appears twice: as a positive with weight w, as a negative with weight 1 − w.
             w = is_u * self._weights(scores, weights)
             return self._weighted(as_positive, as_negative, is_p + w, is_u - w, is_u)
         if weights is not None:
@@ -89,7 +93,7 @@ class PvU(Risk):
     def extra_repr(self) -> str:
         """For ``repr``."""
         text = f"prior={self.prior}, correction={self.correction!r}, surrogate={self.surrogate.name!r}"
-        # It moves the cut of this correction alone; a run of another one may not be told apart by it.
+        # Only this correction uses target_share. A resumed run compares the repr, so the others leave it out.
         return f"{text}, target_share={self.target_share:g}" if self.correction == "threshold" else text
 
     def _weighted(
@@ -136,3 +140,61 @@ class PvU(Risk):
                 "PvU(correction='threshold') cuts a probability, which only surrogate='logistic' estimates; "
                 f"got {self.surrogate.name!r}"
             )
+
+
+# The weights w(x) in a training stage: given or computed once, and kept in checkpoints -----------------------------
+
+
+class Duplicates:
+    """The weights w(x) of ``PvU(correction="weighted")`` as a stage carries them; other risks take none.
+
+    They are kept in the checkpoint: a resumed run must not depend on computing them again to the same bits.
+
+    Shape: given (n,), one weight for each row.
+    """
+
+    def __init__(self, risk: Risk, given: Tensor | None, n: int, device: torch.device) -> None:
+        self.are_wanted = isinstance(risk, PvU) and risk.correction == "weighted"
+        if given is not None and not self.are_wanted:
+            raise InputError(f"weights belong to PvU(correction='weighted'), not to {risk!r}")
+        if given is not None and given.shape != (n,):
+            raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(given.shape)}")
+        self._device = device
+        self._values = None if given is None else given.to(device)
+
+    def ensure(self, make: Callable[[], Tensor]) -> None:
+        """Make the weights if this risk wants them and neither the caller nor a checkpoint brought them."""
+        if self.are_wanted and self._values is None:
+            self._values = make().to(self._device)
+
+    def of(self, rows: Tensor) -> dict[str, Tensor]:
+        """The risk's extra arguments for a batch. Shape: rows (b,) on the device of the data."""
+        return {} if self._values is None else {"weights": self._values[rows]}
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"values": self._values}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        if self._values is None and state["values"] is not None:
+            self._values = state["values"].to(self._device)
+
+
+def weights_of_training_rows(
+    features: Callable[[], npt.NDArray[np.float32]],
+    labels: Labels,
+    train: Tensor,
+    prior: float,
+    seed: int,
+    device: torch.device,
+) -> Tensor:
+    """w(x) of the training rows by Elkan & Noto, out of fold and rescaled to the prior; 0 elsewhere.
+
+    Shape: features() (m, D) of the training rows; labels (n,); train (m,) row numbers; result (n,) on the device.
+    """
+    values = torch.zeros(len(labels), device=device)
+    if collectives.rank() == 0:  # one rank makes them, so that all hold the same bits
+        made = weighted_duplicates(features(), labels[train.numpy()], prior, random_state=seed)
+        values[train] = torch.from_numpy(made.weights).to(values)
+    return collectives.global_sum(values)

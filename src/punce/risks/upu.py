@@ -7,8 +7,7 @@ import warnings
 from torch import Tensor
 
 from punce.labels import POSITIVE, UNLABELLED, refuse_negatives
-from punce.risks.base import Risk, RiskWarning, checked_batch, group_means
-from punce.risks.surrogates import find_surrogate
+from punce.risks.base import Risk, RiskWarning, checked_batch, find_surrogate, group_means
 from punce.scenario import check_prior
 
 

@@ -23,8 +23,8 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
-from punce.risks.duplicates import Duplicates, weights_of_training_rows
-from punce.risks.zero_one import zero_one_risk
+from punce.risks.base import zero_one_risk
+from punce.risks.pvu import Duplicates, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead, sketch
 from punce.stages.scorer import (

@@ -21,8 +21,8 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
-from punce.risks.duplicates import Duplicates, weights_of_training_rows
-from punce.risks.zero_one import zero_one_risk
+from punce.risks.base import zero_one_risk
+from punce.risks.pvu import Duplicates, weights_of_training_rows
 from punce.training.batches import StratifiedBatches
 from punce.training.holdout import can_choose, holdout_split
 from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine

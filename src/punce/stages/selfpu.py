@@ -24,8 +24,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU, RiskWarning
-from punce.risks.base import group_means
-from punce.risks.zero_one import zero_one_risk
+from punce.risks.base import group_means, zero_one_risk
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead
 from punce.stages.scorer import (

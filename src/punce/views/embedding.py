@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from punce.views import counter
-from punce.views.plan import as_features, check_n_rows, check_range, check_rows
+from punce.views.plan import Draws, as_features, check_range
 
-_NOISE, _DROP = 1, 2  # streams
+_NOISE, _DROP = 1, 2  # streams: the two kinds of draws of a row must not share random numbers
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,7 @@ class Embedding:
 
     def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> EmbeddingPlan:
         """The views of one epoch; `X` is not needed."""
-        check_n_rows(n_rows)
-        counter.check_counter(seed, epoch)
-        return EmbeddingPlan(self, n_rows, seed, epoch)
+        return EmbeddingPlan(self, Draws(n_rows, seed, epoch))
 
     def clean(self, x: Tensor) -> Tensor:
         """The rows as they are, in float32. (b, d) -> (b, d)."""
@@ -53,19 +51,14 @@ class EmbeddingPlan:
     """The embedding views of one epoch."""
 
     view: Embedding
-    n_rows: int
-    seed: int
-    epoch: int
+    draws: Draws
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
         """Both views of a batch. Shape: x (b, d), rows (b,) -> (2, b, d), float32 on x's device."""
         x = as_features(x)
-        check_rows(rows, len(x), self.n_rows)
-        rows = rows.to(device=x.device, dtype=torch.int64)
-        return torch.stack([self._one(x, rows, which) for which in range(2)])
+        return torch.stack([self._one(x, keys) for keys in self.draws.keys(rows, len(x), x.device)])
 
-    def _one(self, x: Tensor, rows: Tensor, which: int) -> Tensor:
-        keys = counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which)
+    def _one(self, x: Tensor, keys: Tensor) -> Tensor:
         # A float32 sum depends on how threads share it, and so on the batch; a float64 sum rounded to float32 does not.
         size = x.square().mean(dim=1, keepdim=True, dtype=torch.float64).sqrt().to(torch.float32)
         noisy = x + self.view.noise * size * counter.bell(counter.bits(keys, x.shape[1], stream=_NOISE))

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 
 from punce.errors import InputError
-from punce.views import colour, counter, geometry
-from punce.views.plan import check_n_rows, check_range, check_rows
+from punce.views import colour, geometry
+from punce.views.plan import Draws, check_range
 
 Padding = Literal["border", "zeros"]
 _CACHED_VALUES = 1 << 19  # 2 MB of float32: larger temporaries are handed back to the system and faulted in again
@@ -26,7 +26,7 @@ _STATISTICS_CHUNK = 4096  # images converted to float64 at a time by fit
 
 @dataclass(frozen=True)
 class Image:
-    """The image recipe; its defaults are SimCLR's for CIFAR (RECIPES §5). `cifar` and `digit` are its two settings.
+    """The image recipe, of which `cifar` and `digit` are two settings; defaults of SimCLR for CIFAR-10 (its B.9).
 
     Geometry: `crop_scale` is the crop's area as a share of the image, `crop_ratio` its width / height; `flip` the
     probability of a mirror image; `degrees` and `shear` the largest turn and slant in degrees, `shift` the largest
@@ -67,9 +67,7 @@ class Image:
 
     def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> ImagePlan:
         """The views of one epoch; `X` is not needed."""
-        check_n_rows(n_rows)
-        counter.check_counter(seed, epoch)
-        return ImagePlan(self, n_rows, seed, epoch)
+        return ImagePlan(self, Draws(n_rows, seed, epoch))
 
     def clean(self, x: Tensor) -> Tensor:
         """The images as they are, normalised. (b, C, H, W) -> (b, C, H, W) float32."""
@@ -80,18 +78,16 @@ class Image:
 
 @dataclass(frozen=True)
 class ImagePlan:
-    """The image views of one epoch. Holds no draws: they are hashes of (seed, epoch, row, view)."""
+    """The image views of one epoch."""
 
     view: Image
-    n_rows: int
-    seed: int
-    epoch: int
+    draws: Draws
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
         """Both views of a batch. Shape: x (b, C, H, W), rows (b,) -> (2, b, C, H, W), float32 on x's device."""
         _check_images(x, "x")
-        check_rows(rows, len(x), self.n_rows)
-        scaling, keys = _scaling(self.view, x), self._keys(rows)
+        # First views, then second views, (2b,). On the CPU, so that every device draws the same.
+        scaling, keys = _scaling(self.view, x), torch.cat(self.draws.keys(rows, len(x), "cpu"))
         places = _places(self.view, keys, x)
         colours = _colours(self.view, keys, x, scaling) if x.shape[1] == 3 else None
         centres = geometry.pixel_centres(x.shape[2], x.shape[3], x.device)
@@ -107,11 +103,6 @@ class ImagePlan:
                     _recolour(moved, colours[0][which, part], colours[1][which, part], scaling, out)
                 _clamp(out, scaling.bounds)
         return result
-
-    def _keys(self, rows: Tensor) -> Tensor:
-        """Keys of the first and then of the second views, (2b,). On the CPU, so that every device draws the same."""
-        rows = rows.to(device="cpu", dtype=torch.int64)
-        return torch.cat([counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which) for which in range(2)])
 
 
 def _places(view: Image, keys: Tensor, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What every view promises, and the checks they share.
+"""What every view promises, and the draws and checks that all views share.
 
 A *view* is a frozen dataclass of hyper-parameters (``dataclasses.asdict`` gives its JSON). A *plan* is that view in
 one epoch of one run. The two views of a row are a function of (seed, epoch, row) alone: batch order, batch size,
@@ -7,14 +7,16 @@ ranks and workers do not change them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
 from punce.errors import InputError
+from punce.views import counter
 
-_SHOWN = 5
+_SHOWN = 5  # values that an error message quotes
 
 
 class Plan(Protocol):
@@ -44,6 +46,27 @@ class View(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Draws:
+    """The random draws of one epoch over `n_rows` training rows. Nothing is stored: a draw is a hash of its place."""
+
+    n_rows: int
+    seed: int
+    epoch: int
+
+    def __post_init__(self) -> None:
+        # Row numbers enter a 32-bit product when a donor row is drawn (counter.below), hence the upper limit.
+        if isinstance(self.n_rows, bool) or not isinstance(self.n_rows, int) or not 1 <= self.n_rows < 1 << 31:
+            raise InputError(f"n_rows must be a whole number from 1 to 2**31 - 1, got {self.n_rows!r}")
+        counter.check_counter(self.seed, self.epoch)
+
+    def keys(self, rows: Tensor, n_batch: int, device: torch.device | str) -> list[Tensor]:
+        """The keys of the first and of the second view of every row, (b,) each, for the functions of `counter`."""
+        check_rows(rows, n_batch, self.n_rows)
+        rows = rows.to(device=device, dtype=torch.int64)
+        return [counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which) for which in range(2)]
+
+
 def check_rows(rows: Tensor, n_batch: int, n_rows: int) -> None:
     """Refuse row indices that cannot be the global indices of this batch."""
     if not isinstance(rows, Tensor) or rows.dtype not in (torch.int64, torch.int32):
@@ -57,17 +80,12 @@ def check_rows(rows: Tensor, n_batch: int, n_rows: int) -> None:
         raise InputError(f"rows must lie in [0, {n_rows}), the rows of the plan; got {seen}")
 
 
-def check_n_rows(n_rows: int) -> None:
-    """Refuse a plan over no rows."""
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or not 1 <= n_rows < 1 << 31:
-        raise InputError(f"n_rows must be a whole number from 1 to 2**31 - 1, got {n_rows!r}")
-
-
 def check_range(
     name: str, value: object, low: float, high: float, *, ordered: bool = False, open_below: bool = False
 ) -> None:
     """Refuse a hyper-parameter (a number, or numbers in a tuple) outside [low, high]; `ordered` pairs must not fall."""
     values = value if isinstance(value, tuple) else (value,)
+    # bool is an int in Python, and `flip=True` is more likely a mistake than a probability of 1.
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     inside = all(low < v <= high if open_below else low <= v <= high for v in numbers)
     if len(numbers) < len(values) or not inside or (ordered and not (len(values) == 2 and values[0] <= values[1])):

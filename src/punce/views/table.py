@@ -16,7 +16,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.views import counter
-from punce.views.plan import as_features, check_n_rows, check_range, check_rows, refuse_non_finite
+from punce.views.plan import Draws, as_features, check_range, refuse_non_finite
 
 _WHICH, _DONOR = 1, 2  # streams
 
@@ -50,12 +50,11 @@ class Table:
         `X` is kept by reference, not copied. It must be the training rows only: values of held-out rows would leak.
         When it has `n_rows` rows it is taken to be those rows, and no row replaces its values by its own.
         """
-        check_n_rows(n_rows)
-        counter.check_counter(seed, epoch)
+        draws = Draws(n_rows, seed, epoch)
         if X is None:
             raise InputError("the table view takes replacements from other rows: pass them as plan(..., X=X)")
         _check_reference(X, self.groups)
-        return TablePlan(self, n_rows, seed, epoch, X)
+        return TablePlan(self, draws, X)
 
     def clean(self, x: Tensor) -> Tensor:
         """The rows as they are, in float32. (b, d) -> (b, d)."""
@@ -67,9 +66,7 @@ class TablePlan:
     """The table views of one epoch."""
 
     view: Table
-    n_rows: int
-    seed: int
-    epoch: int
+    draws: Draws
     reference: Tensor = field(repr=False)
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
@@ -79,16 +76,15 @@ class TablePlan:
             raise InputError(
                 f"x has {x.shape[1]} features, the reference rows have {self.reference.shape[1]}; encode both alike"
             )
-        check_rows(rows, len(x), self.n_rows)
+        keys = self.draws.keys(rows, len(x), x.device)
         rows = rows.to(device=x.device, dtype=torch.int64)
-        first = self._corrupted(x, rows, 0) if self.view.both else x
-        return torch.stack([first, self._corrupted(x, rows, 1)])
+        first = self._corrupted(x, rows, keys[0]) if self.view.both else x
+        return torch.stack([first, self._corrupted(x, rows, keys[1])])
 
-    def _corrupted(self, x: Tensor, rows: Tensor, which: int) -> Tensor:
+    def _corrupted(self, x: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
         """One corrupted view. Shapes: G features of d columns; hashes (b, G), the result (b, d)."""
         groups = self.view.groups
         n_features = x.shape[1] if groups is None else max(groups) + 1
-        keys = counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which)
         chosen = smallest(counter.bits(keys, n_features, stream=_WHICH), _count(self.view.rate, n_features))
         donors = self._donors(counter.bits(keys, n_features, stream=_DONOR), rows)
         if groups is not None:
@@ -103,8 +99,9 @@ class TablePlan:
     def _donors(self, hashes: Tensor, rows: Tensor) -> Tensor:
         """The row each feature would be taken from: any other row with equal chance. (b, G) -> (b, G)."""
         n = len(self.reference)
-        if n != self.n_rows or n == 1:
+        if n != self.draws.n_rows or n == 1:
             return counter.below(hashes, n)
+        # Step 1 to n − 1 rows ahead, around the end: every other row is equally likely, the row itself impossible.
         return (rows[:, None] + 1 + counter.below(hashes, n - 1)) % n
 
 

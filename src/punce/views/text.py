@@ -1,4 +1,4 @@
-"""Two views of a text: the same tokens twice, told apart by the encoder's dropout, with some of them dropped if asked.
+"""Two views of a text: the same tokens twice. The encoder's dropout makes them differ; tokens can be dropped as well.
 
 Dropout as the only augmentation is SimCSE's (Gao et al. 2021); it happens in the encoder, which must be in training
 mode. Dropping tokens changes the text itself and so also works with an encoder that has no dropout.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.views import counter
-from punce.views.plan import check_n_rows, check_range, check_rows
+from punce.views.plan import Draws, check_range, check_rows
 
 _DROP = 1  # stream
 
@@ -39,9 +39,7 @@ class Text:
 
     def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> TextPlan:
         """The views of one epoch; `X` is not needed."""
-        check_n_rows(n_rows)
-        counter.check_counter(seed, epoch)
-        return TextPlan(self, n_rows, seed, epoch)
+        return TextPlan(self, Draws(n_rows, seed, epoch))
 
     def clean(self, x: Tensor) -> Tensor:
         """The rows as they are. (b, L) -> (b, L)."""
@@ -53,28 +51,25 @@ class TextPlan:
     """The text views of one epoch."""
 
     view: Text
-    n_rows: int
-    seed: int
-    epoch: int
+    draws: Draws
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
         """Both views of a batch. Shape: x int (b, L), rows (b,) -> int (2, b, L)."""
         x = as_tokens(x)
-        check_rows(rows, len(x), self.n_rows)
+        check_rows(rows, len(x), self.draws.n_rows)
         if self.view.drop == 0 or len(x) == 0:
-            return x.expand(2, *x.shape)
-        rows = rows.to(device=x.device, dtype=torch.int64)
-        return torch.stack([self._one(x, rows, which) for which in range(2)])
+            return x.expand(2, *x.shape)  # no copy: the encoder's dropout makes the two differ
+        return torch.stack([self._one(x, keys) for keys in self.draws.keys(rows, len(x), x.device)])
 
-    def _one(self, x: Tensor, rows: Tensor, which: int) -> Tensor:
-        keys = counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which)
+    def _one(self, x: Tensor, keys: Tensor) -> Tensor:
         draws = counter.unit_interval(counter.bits(keys, x.shape[1], stream=_DROP))
         position, last = torch.arange(x.shape[1], device=x.device), (x >= 0).sum(1, keepdim=True) - 1
         is_inner = (position > 0) & (position < last)
+        # The inner token with the largest draw always stays, so that no text becomes empty.
         luckiest = torch.where(is_inner, draws, -1.0).argmax(1, keepdim=True)
         kept = (draws >= self.view.drop) | (position == 0) | (position == last) | (position == luckiest)
         kept &= x >= 0
-        front = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # what is kept closes up
+        front = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # close the gaps, order kept
         return torch.where(kept, x, -1).gather(1, front)
 
 

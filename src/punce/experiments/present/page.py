@@ -10,9 +10,7 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-import jinja2
 from markupsafe import Markup
 
 from punce.experiments.present import reading, tables
@@ -23,7 +21,7 @@ from punce.experiments.present.markup import html
 from punce.experiments.present.paper_numbers import plotted_table, slips
 from punce.experiments.present.verdicts import RULES
 from punce.experiments.scales import Scale
-from punce.report.assets import asset, content_policy
+from punce.report.page import asset, content_policy, page_environment
 from punce.report.words import printable, shorten
 
 _LONGEST_ERROR = 1000
@@ -59,7 +57,7 @@ def render_page(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: 
     style = asset("report.css") + asset("results.css", __package__)
     claims = paper_claims(grids)
     text = (
-        _environment()
+        page_environment("punce.experiments.present")
         .get_template("results.html")
         .render(
             policy=content_policy(style),
@@ -107,14 +105,3 @@ def _failures(grid: Grid) -> list[_Failure]:
 def _paragraphs(markdown: str) -> list[str]:
     """Commentary as plain paragraphs: its Markdown is shown as it was typed, never as markup."""
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", markdown) if part.strip()]
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("punce.experiments.present", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
