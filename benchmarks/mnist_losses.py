@@ -21,7 +21,7 @@ from machine import RESULTS, save
 
 from punce.data import Dataset, PUSample, load, simulate_pu
 from punce.encoders import MLP
-from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE
+from punce.losses import build_loss
 from punce.risks import NNPU
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import ProbeConfig, extract_features, probe
@@ -31,19 +31,13 @@ N_LABELLED, WIDTH = 1000, 0.2
 PAPER = {"infonce": 94.15, "dcl": 94.32, "scl": 94.24, "punce": 94.70}  # Table 1, PU MNIST, n_P = 1k
 
 
-def build_loss(name: str, prior: float, temperature: float) -> ContrastiveLoss:
-    if name == "punce":
-        return PuNCE(prior, temperature)
-    return {"infonce": InfoNCE, "scl": SCL, "dcl": DCL}[name](temperature)
-
-
 def run(name: str, data: Dataset, sample: PUSample, config: PretrainConfig, temperature: float) -> dict[str, Any]:
     X, view = torch.from_numpy(data.train.X), VIEWS["digit"]()
     torch.manual_seed(config.seed)
     encoder = MLP(width=WIDTH)
     start = time.perf_counter()
     history = pretrain(
-        encoder, view, X, sample.labels, build_loss(name, sample.prior, temperature), config, progress=True
+        encoder, view, X, sample.labels, build_loss(name, sample.prior, temperature=temperature), config, progress=True
     )
     pretrained = time.perf_counter()
     features = extract_features(encoder, view, X)

@@ -46,11 +46,10 @@ from punce.data import PUSample, load, simulate_pu
 from punce.encoders import ENCODERS, Transformer
 from punce.encoders.pretrained import named_encoder
 from punce.experiments.fewshot import FINGERPRINTS, draw, halves
-from punce.losses import PuNCE
+from punce.losses import PuNCE, build_loss
 from punce.models import FitSettings
 from punce.models.chosen_network import EPOCHS, choose_network
 from punce.models.heads import batch_size
-from punce.models.network import build_loss
 from punce.models.sentences import SentenceVectors
 from punce.models.words import WordVectors
 from punce.risks import NNPU

@@ -99,10 +99,10 @@ def forward_operations(encoder: EncoderSpec, shape: tuple[int, ...]) -> float:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from punce.experiments.job import build_encoder
+    from punce.experiments.job import network_for
 
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        build_encoder(encoder, shape).eval()(torch.empty(2, *shape))
+        network_for(encoder, shape).eval()(torch.empty(2, *shape))
     return float(counter.get_total_flops()) / 2
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from punce.data import PUSample
-from punce.encoders import ENCODERS, Encoder
+from punce.encoders import Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.experiments.cell import LABEL_FREE, Cell, EncoderSpec, Pretraining
 from punce.experiments.encoder_cache import EncoderCache, Pretrained
@@ -22,12 +22,12 @@ from punce.experiments.machine import device
 from punce.experiments.priors_told import told_prior
 from punce.experiments.sources import Rows, draw_labels, load_rows
 from punce.labels import UNLABELLED, Labels
-from punce.losses import LOSSES, ContrastiveLoss
-from punce.risks import RISKS, Risk
+from punce.losses import ContrastiveLoss, build_loss
+from punce.risks import Risk, build_risk
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import extract_features
 from punce.stages.scorer import Observer, ScoreRows
-from punce.views import VIEWS, View
+from punce.views import View, build_view
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Job:
     def view(self) -> View:
         """How rows become inputs; joint training takes them as they are, so any name of the source's kind will do."""
         if (pretraining := self.cell.pretraining) is not None:
-            return VIEWS[pretraining.view](**dict(pretraining.view_settings))
-        return VIEWS["digit" if self.rows.X.shape[1] == 1 else "cifar"]()
+            return build_view(pretraining.view, **dict(pretraining.view_settings))
+        return build_view("digit" if self.rows.X.shape[1] == 1 else "cifar")
 
     # Priors ----------------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Job:
         """The network with the weights of the seed."""
         with torch.random.fork_rng():
             torch.manual_seed(self.cell.seed)
-            encoder = build_encoder(self.cell.encoder, tuple(self.rows.X.shape[1:]))
+            encoder = network_for(self.cell.encoder, tuple(self.rows.X.shape[1:]))
         if self.cell.encoder.channels_last:
             encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return encoder.to(device())
@@ -143,10 +143,8 @@ class Job:
         return pretrain(encoder, self.view, X, labels, self._loss(spec), config, folder=folder)
 
     def _loss(self, spec: Pretraining) -> ContrastiveLoss:
-        arguments: dict[str, Any] = {"temperature": spec.temperature, **dict(spec.loss_settings)}
-        if self.loss_prior is not None:
-            arguments["prior"] = self.loss_prior
-        return LOSSES[spec.loss](**arguments).to(device())
+        options = dict[str, Any](spec.loss_settings)
+        return build_loss(spec.loss, self.loss_prior, temperature=spec.temperature, **options).to(device())
 
     # Training and watching -------------------------------------------------------------------------------------------
 
@@ -155,10 +153,9 @@ class Job:
         name = self.cell.transfer.risk
         if name is None:
             raise InputError(f"{self.cell.describe()}: a {self.cell.transfer.kind} needs a risk")
-        arguments: dict[str, Any] = dict(self.cell.transfer.risk_settings)
-        if name not in _WITHOUT_PRIOR:
-            arguments["prior"] = self.risk_prior
-        return RISKS[name](**arguments)
+        # PvU by weighted duplicates over all rows, as in the paper's tables; with a prior it is another risk.
+        prior = None if name == "pvu" else self.risk_prior
+        return build_risk(name, prior, **dict[str, Any](self.cell.transfer.risk_settings))
 
     def stage(self, config: Callable[..., Any]) -> Any:
         """The stage's configuration from the cell's settings."""
@@ -178,17 +175,6 @@ class Job:
         return watch
 
 
-_WITHOUT_PRIOR = ("pn", "pvu")  # PvU by weighted duplicates over all rows, as in the paper's tables
-
-
-def build_encoder(spec: EncoderSpec, shape: tuple[int, ...]) -> Encoder:
+def network_for(spec: EncoderSpec, row_shape: tuple[int, ...]) -> Encoder:
     """The network for images of this shape (C, H, W)."""
-    if spec.name not in ENCODERS:
-        raise InputError(f"no encoder is called {spec.name!r}; there are {', '.join(ENCODERS)}")
-    channels, side = shape[0], shape[-1]
-    arguments: dict[str, dict[str, Any]] = {
-        "mlp": {"in_features": int(np.prod(shape))},
-        "allconv": {"in_channels": channels, "image_size": side},
-        "resnet18": {"in_channels": channels},
-    }
-    return ENCODERS[spec.name](**arguments[spec.name], width=spec.width)
+    return build_encoder(spec.name, **row_options(spec.name, row_shape), width=spec.width)

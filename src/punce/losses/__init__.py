@@ -4,6 +4,11 @@ Add a loss: one file with a subclass of :class:`~punce.losses.contrastive.Contra
 :data:`LOSSES`, and its plain-loop equation in ``tests/losses/reference.py``. The contract suite finds it here.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+from punce.catalogue import build_entry
 from punce.losses.contrastive import ContrastiveLoss
 from punce.losses.dcl import DCL
 from punce.losses.infonce import InfoNCE
@@ -13,4 +18,10 @@ from punce.losses.scl import SCL
 
 LOSSES: dict[str, type[ContrastiveLoss]] = {"infonce": InfoNCE, "scl": SCL, "punce": PuNCE, "dcl": DCL}
 
-__all__ = ["DCL", "LOSSES", "SCL", "ContrastiveLoss", "InfoNCE", "PuNCE", "log_partition"]
+
+def build_loss(loss: str | ContrastiveLoss, prior: float | None = None, **options: Any) -> ContrastiveLoss:
+    """The loss of that name, or `loss` itself if it is one; `prior` is for puNCE and ignored by the others."""
+    return build_entry("loss", LOSSES, ContrastiveLoss, loss, options, prior)
+
+
+__all__ = ["DCL", "LOSSES", "SCL", "ContrastiveLoss", "InfoNCE", "PuNCE", "build_loss", "log_partition"]

@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from punce.encoders import ENCODERS, Encoder
+from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.labels import Labels
-from punce.losses import LOSSES, ContrastiveLoss, PuNCE
+from punce.losses import build_loss
 from punce.models.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_head, pretrains
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, extract_features
 from punce.training.holdout import holdout_split
 from punce.training.random_stream import seeded
-from punce.views import VIEWS, View
+from punce.views import View, build_view
 
 _HELD_OUT = 0.2
 _SCARCE = 100  # labelled rows below which more of them are held out, so that recall means something
@@ -68,14 +68,14 @@ class NetworkRoute:
 
     def _choose(self, x: Tensor, settings: FitSettings) -> None:
         self._view_spec = self._given_view or view_for(x)
-        self._view = build_view(self._view_spec).fit(x)
+        self._view = build_view(self._view_spec["name"], **self._view_spec["options"]).fit(x)
         self._view_spec["options"] = asdict(self._view)  # type: ignore[call-overload]
         if isinstance(settings.encoder, Encoder):
             # A copy: training the caller's own would change it under their hands, and the next fit with it.
             self._encoder, self._encoder_spec = copy.deepcopy(settings.encoder), {"name": "custom"}
         else:
             self._encoder_spec = encoder_for(x, settings.encoder)
-            self._encoder = build_encoder(self._encoder_spec)
+            self._encoder = build_encoder(self._encoder_spec["name"], **self._encoder_spec["options"])
         self._encoder.to(self._device)
 
     def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
@@ -144,8 +144,8 @@ class NetworkRoute:
         route = cls()
         route._encoder_spec, route._view_spec = content["encoder"], content["view"]
         with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
-            route._encoder = build_encoder(content["encoder"])
-        route._view = build_view(content["view"])
+            route._encoder = build_encoder(content["encoder"]["name"], **content["encoder"]["options"])
+        route._view = build_view(content["view"]["name"], **content["view"]["options"])
         if content.get("row_shape") is not None:
             route._row_shape = tuple(map(int, content["row_shape"]))
         own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
@@ -195,23 +195,11 @@ def _numbers(X: Any) -> Any:
         ) from error
 
 
-def build_loss(name: str, prior: float) -> ContrastiveLoss:
-    """The loss of that name; only puNCE takes the prior."""
-    if name not in LOSSES:
-        raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {name!r}")
-    return PuNCE(prior) if name == "punce" else LOSSES[name]()
-
-
 def view_for(x: Tensor) -> dict[str, Any]:
     """Colour images are recoloured and flipped, grey ones (digits, scans) are not; embeddings get noise."""
     if x.dim() == 2:
         return {"name": "embedding", "options": {}}
     return {"name": "cifar" if x.shape[1] == 3 else "digit", "options": {}}
-
-
-def build_view(spec: dict[str, Any]) -> View:
-    """The view of a specification."""
-    return VIEWS[spec["name"]](**spec["options"])
 
 
 def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
@@ -220,22 +208,8 @@ def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
         name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
     if name not in ENCODERS or name == "transformer":  # which reads texts
         raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
-    if name in ("mlp", "identity", "linear"):
-        options: dict[str, Any] = {"in_features": int(x[0].numel())}
-        return {"name": name, "options": options | ({"width": 0.2} if name == "mlp" else {})}
-    if x.dim() != 4:
-        raise InputError(f"encoder {name!r} reads images, but X has shape {tuple(x.shape)}; use 'mlp' or 'auto'")
-    options = {"in_channels": int(x.shape[1]), "width": 0.25}
-    if name == "allconv":
-        if x.shape[2] != x.shape[3]:
-            raise InputError(f"AllConv reads square images, got {tuple(x.shape[2:])}; use encoder='resnet18'")
-        options["image_size"] = int(x.shape[2])
-    return {"name": name, "options": options}
-
-
-def build_encoder(spec: dict[str, Any]) -> Encoder:
-    """The encoder of a specification."""
-    return ENCODERS[spec["name"]](**spec["options"])
+    width = {} if name in ("identity", "linear") else {"width": 0.2 if name == "mlp" else 0.25}
+    return {"name": name, "options": {**row_options(name, tuple(x.shape[1:])), **width}}
 
 
 def check_device(name: str) -> torch.device:

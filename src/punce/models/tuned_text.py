@@ -12,8 +12,9 @@ from torch import Tensor
 from punce.encoders import Transformer
 from punce.errors import InputError
 from punce.labels import Labels
+from punce.losses import build_loss
 from punce.models.heads import HEAD_PARTS, batch_size, probe_config
-from punce.models.network import build_loss, check_device, outer_split
+from punce.models.network import check_device, outer_split
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.risks import build_risk
 from punce.stages.finetune import FinetuneConfig, finetune

@@ -16,10 +16,9 @@ plain loops in ``tests/risks/reference.py``. The contract suite finds it here.
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import Any
 
-from punce.errors import InputError
+from punce.catalogue import build_entry
 from punce.risks.base import Risk, RiskWarning
 from punce.risks.nnpu import NNPU
 from punce.risks.pn import PN
@@ -30,18 +29,9 @@ from punce.risks.vpu import VPU
 RISKS: dict[str, type[Risk]] = {"pn": PN, "pvu": PvU, "upu": UPU, "nnpu": NNPU, "vpu": VPU}
 
 
-def build_risk(name: str, prior: float | None = None, **options: Any) -> Risk:
-    """The risk of that name; `prior` is handed to those that take one and ignored by the others."""
-    if name not in RISKS:
-        raise InputError(f"risk must be one of {sorted(RISKS)}, got {name!r}")
-    parameters = signature(RISKS[name]).parameters
-    if unknown := sorted(set(options) - set(parameters)):
-        raise InputError(f"risk {name!r} has no option {unknown}; it takes {sorted(parameters)}")
-    if "prior" in parameters:
-        if prior is None and parameters["prior"].default is not None:
-            raise InputError(f"risk {name!r} needs prior=, the share of positives among the unlabelled rows")
-        options["prior"] = prior
-    return RISKS[name](**options)
+def build_risk(risk: str | Risk, prior: float | None = None, **options: Any) -> Risk:
+    """The risk of that name, or `risk` itself if it is one; `prior` is ignored by those that take none."""
+    return build_entry("risk", RISKS, Risk, risk, options, prior)
 
 
 __all__ = ["NNPU", "PN", "RISKS", "UPU", "VPU", "PvU", "Risk", "RiskWarning", "build_risk"]

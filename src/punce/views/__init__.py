@@ -1,6 +1,6 @@
 """A batch of rows to two augmented views of each: images, digits, table rows, embeddings, texts.
 
-    view = VIEWS["digit"]()                             # a frozen dataclass of hyper-parameters
+    view = build_view("digit", degrees=10.0)            # a frozen dataclass of hyper-parameters
     plan = view.plan(n_rows=len(X), seed=0, epoch=3)    # the table view also takes the training rows: X=X
     two = plan.apply(X[rows], rows)                     # (2, b, ...) float32, or token numbers
     one = view.clean(X[rows])                           # (b, ...), for evaluation
@@ -11,7 +11,9 @@ The views of a row are a function of (seed, epoch, row) alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from punce.catalogue import build_entry
 from punce.views.embedding import Embedding
 from punce.views.image import Image, cifar, digit
 from punce.views.plan import Plan, View
@@ -26,4 +28,10 @@ VIEWS: dict[str, Callable[..., View]] = {
     "text": Text,
 }
 
-__all__ = ["VIEWS", "Embedding", "Image", "Plan", "Table", "Text", "View", "cifar", "digit"]
+
+def build_view(view: str | View, **options: Any) -> View:
+    """The view of that name, or `view` itself if it is one."""
+    return build_entry("view", VIEWS, View, view, options)
+
+
+__all__ = ["VIEWS", "Embedding", "Image", "Plan", "Table", "Text", "View", "build_view", "cifar", "digit"]

@@ -8,7 +8,7 @@ ranks and workers do not change them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ class Plan(Protocol):
         ...
 
 
+@runtime_checkable
 class View(Protocol):
     """The hyper-parameters of a pair of views."""
 
