@@ -108,7 +108,8 @@ class Job:
         with torch.random.fork_rng():
             torch.manual_seed(self.cell.seed)
             encoder = network_for(self.cell.encoder, tuple(self.rows.X.shape[1:]))
-        if self.cell.encoder.channels_last:
+        # Narrower than an eighth, oneDNN writes past the end of a 1×1 convolution with stride 2 (torch 2.13, AVX2).
+        if self.cell.encoder.channels_last and self.cell.encoder.width >= 0.125:
             encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return encoder.to(device())
 
