@@ -1,5 +1,6 @@
 # make demo   set up and run the main job on the embedded data
 # make test   set up and run the tests
+# make slow   the long tests; make mutants: break the code on purpose, the tests must notice
 # make lint   ruff, mypy (strict), import layers
 
 VENV ?= .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 
-.PHONY: demo test slow lint clean
+.PHONY: demo test slow mutants lint clean
 
 # The whole environment is pinned by constraints.txt, so that two checkouts never differ.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -32,6 +33,9 @@ test: $(READY)
 
 slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks examples

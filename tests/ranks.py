@@ -18,6 +18,7 @@ import torch.distributed.nn.functional  # imported after the group was made it w
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+import punce
 from punce.training import collectives
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +28,8 @@ RankFunction = Callable[[int, int], dict[str, Tensor]]
 def run_ranks(world: int, function: RankFunction, folder: Path, timeout: float = 90.0) -> list[dict[str, Tensor]]:
     """What `function` returned on each of `world` ranks; fails with their output if one of them does."""
     name = f"{function.__module__}:{function.__qualname__}"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])  # this tree's package, whichever one is installed
+    package = Path(punce.__file__).resolve().parents[1]  # the one under test, whichever is installed
+    path = os.pathsep.join([str(ROOT), str(package)])
     env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": path}
     processes = [
         subprocess.Popen(
