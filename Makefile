@@ -32,7 +32,7 @@ test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m slow --timeout 900
 
 mutants: $(READY)
 	$(BIN)/python -m tests.mutants

@@ -26,6 +26,7 @@ def demo(out: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_demo_fits_four_times_prints_the_table_and_says_where_the_page_is(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = demo(out)

@@ -54,6 +54,7 @@ class Killer(threading.Thread):
             time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_killed_workers_lose_nothing_and_the_numbers_are_those_of_one_process(cluster: object, tmp_path: Path) -> None:
     results, store = tmp_path / "cluster", ResultStore(tmp_path / "cluster", "smoke")
     (killer := Killer(results)).start()
@@ -107,6 +108,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         yield where
 
 
+@pytest.mark.slow
 def test_the_command_has_its_cells_done_by_the_workers_of_a_cluster(address: str, tmp_path: Path) -> None:
     results = tmp_path / "results"
     options = ["--only", "1k", "--only", "mnist", "--only", "punce, infonce", "--results", str(results)]

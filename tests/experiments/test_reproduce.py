@@ -24,6 +24,7 @@ def punce(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_all_tables_and_figures_are_filled_at_the_smallest_scale(tmp_path: Path) -> None:
     """Every cell of every experiment, on two workers, and the page made of them; then there is nothing left to do."""
     done = punce(*ALL, "--jobs", 2, "--results", tmp_path)

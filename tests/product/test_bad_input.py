@@ -458,7 +458,9 @@ def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
 @pytest.mark.parametrize(
     ("arguments", "limit"),
     [
-        (["fit", "good.csv", "--label", "y", "--prior", "0.3", "--out", "full"], 20_000),
+        pytest.param(
+            ["fit", "good.csv", "--label", "y", "--prior", "0.3", "--out", "full"], 20_000, marks=pytest.mark.slow
+        ),
         pytest.param(
             ["fit", "good.npz", "--label", "y", "--prior", "0.3", "--epochs", "1", "--out", "full"],
             20_000,

@@ -113,7 +113,7 @@ def embeddings(path: Path, n: int | None = None) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "kill_at"),
     [
-        ("train.npz", ["--epochs", "12"], "work/pretrain/history.jsonl"),
+        pytest.param("train.npz", ["--epochs", "12"], "work/pretrain/history.jsonl", marks=pytest.mark.slow),
         ("train.csv", ["--id", "name"], "config.json"),  # nothing is trained yet: it begins again
     ],
 )

@@ -41,6 +41,16 @@ def output_of(*module_and_arguments: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def test_three_kills_and_a_sigterm_end_in_the_same_bits(tmp_path: Path) -> None:
+    outcome = output_of(
+        "tests.runs.killing", "--kills", "3", "--world", "1", "--", str(tmp_path / "run"), "--epochs", "4"
+    )
+    assert outcome["sha256"] == outcome["whole"]
+    assert outcome["sigterm"] == [143]
+    assert outcome["left"] == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "epochs"), [(1, 10), (2, 7)])
 def test_twenty_kills_at_random_moments_and_a_sigterm_end_in_the_same_bits(
     tmp_path: Path, world: int, epochs: int

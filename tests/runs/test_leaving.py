@@ -34,7 +34,14 @@ def two_ranks_end(*arguments: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--error",), 1), (("--terminated",), 143)])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), 0),
+        pytest.param(("--error",), 1, marks=pytest.mark.slow),
+        pytest.param(("--terminated",), 143, marks=pytest.mark.slow),
+    ],
+)
 def test_no_thread_of_gloo_outlives_the_group(arguments: tuple[str, ...], code: int) -> None:
     for seen, output in two_ranks_end("joined", *arguments):
         assert seen == code, output
