@@ -245,7 +245,7 @@ def hours(pflop: float, assumptions: dict[str, float]) -> float:
 
 
 def tables(result: dict[str, Any]) -> str:
-    """The Markdown tables of docs/gpus.md."""
+    """The Markdown tables of docs/training.md."""
     return "\n\n".join([_pretraining_table(result), _transfer_table(result), _experiment_table(result)])
 
 

@@ -308,14 +308,13 @@ AUC / accuracy on test rows in per cent, mean over seeds {seeds}{done}; `python 
 {head}
 {body}
 
-The default estimates the prior itself; methods with "true prior" are told it. The oracle is gradient boosting on all
-true labels. pulearn's Elkan–Noto holds a random forest, its bagging 100 trees with as many unlabelled as labelled rows;
-pu-toolbox's nnPU a network of two layers of 64, 50 epochs (its 200 changed nothing in two cells). Each method other
-than ours decides with its own `predict`. "Within noise": the paired difference to the best method of the cell is below
-two standard errors over seeds, or below 0.1 points; neither the oracle nor our own variant with the true prior counts
-as a rival. ECE has 15 bins.
+The default estimates the prior; methods with "true prior" are told it. The oracle is gradient boosting on all true
+labels. pulearn's Elkan–Noto uses a random forest, its bagging 100 trees; pu-toolbox's nnPU has two layers of 64 and 50
+epochs. Every rival decides with its own `predict`. "Within noise": the paired difference to the best method of the cell
+is below two standard errors over seeds, or below 0.1 points (the oracle and our variant with the true prior do not
+count). ECE has 15 bins.
 
-The default's own estimates, made without negatives, are off on average (absolute) by {error["prior"]:.3f} for the
+The default's own estimates, made without negatives, have a mean absolute error of {error["prior"]:.3f} for the
 prior, {error["auc"]:.3f} for AUC and {error["accuracy"]:.3f} for accuracy.
 """
 

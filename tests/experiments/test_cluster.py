@@ -95,7 +95,7 @@ def running(log: Path, *line: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Where a scheduler with two workers listens, as docs/gpus.md starts them."""
+    """Where a scheduler with two workers listens, as docs/training.md starts them."""
     dask, told = [sys.executable, "-m", "dask"], tmp_path / "scheduler.json"
     with ExitStack() as stack:
         line = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)]

@@ -1,4 +1,4 @@
-"""Whatever is wrong, through the real command: one line, an exit code of docs/commands.md, nothing half-written.
+"""Whatever is wrong, through the real command: one line, an exit code of docs/using.md, nothing half-written.
 
 `main` runs in this process for the tables of cases; a few cases that need a process of their own are below them.
 """

@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# docs/commands.md explains them; 130 and 143 are those of Ctrl-C and SIGTERM.
+# docs/using.md explains them; 130 and 143 are those of Ctrl-C and SIGTERM.
 EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_SYSTEM = 3
