@@ -30,7 +30,7 @@ from punce.experiments.scales import find_scale
 from punce.experiments.tables import shown
 from punce.losses import PuNCE
 from punce.training.batches import StratifiedBatches
-from punce.training.holdout import holdout_split
+from punce.training.splits import holdout_split
 
 ASSUMPTIONS = {"sustained TFLOP/s": 10.0, "USD per GPU hour": 2.0, "tokens of a sentence": 32}
 SIZES = {"mnist": (60_000, 10_000), "cifar10": (50_000, 10_000)}  # training and test rows

@@ -29,7 +29,7 @@ from punce.risks import NNPU
 from punce.risks.base import zero_one_risk
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
-from punce.training.holdout import holdout_split
+from punce.training.splits import holdout_split
 from punce.views import VIEWS
 
 NAME = "mnist_tuning"

@@ -85,7 +85,7 @@ def test_a_training_that_was_cut_off_goes_on_from_its_checkpoint(
         Job(punce(), cache, None).pretrained()
     assert not cache.has(str(punce().encoder_name))
     monkeypatch.setattr(encoder_cache, "write_model", original)
-    monkeypatch.setattr("punce.stages.pretrain.warmup_cosine", lambda *_: epochs_done.append(1))  # a step would call it
+    monkeypatch.setattr("punce.training.loop.warmup_cosine", lambda *_: epochs_done.append(1))  # a step would call it
     resumed, _ = Job(punce(), cache, None).pretrained()
     assert not epochs_done
     assert torch.equal(weights(whole), weights(resumed))

@@ -13,7 +13,7 @@ from punce.stages.finetune import FinetuneConfig, _labelled_share, duplicate_wei
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.scorer import Scorer, reinitialise
-from punce.training.holdout import holdout_split
+from punce.training.splits import holdout_split
 from tests.stages.digits import (
     Interruption,
     Trainer,

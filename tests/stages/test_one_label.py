@@ -11,7 +11,7 @@ from punce.stages.finetune import FinetuneConfig, train_from_scratch
 from punce.stages.probe import ProbeConfig, probe
 from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.vpu import VPUConfig, train_vpu
-from punce.training.holdout import can_choose, holdout_split
+from punce.training.splits import can_choose, holdout_split
 from tests.stages.digits import Digits, digits, small_encoder
 
 

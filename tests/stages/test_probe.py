@@ -14,7 +14,7 @@ from punce.errors import InputError
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
 from punce.risks.base import zero_one_risk
 from punce.stages.probe import LinearHead, ProbeConfig, probe
-from punce.training.holdout import holdout_split
+from punce.training.splits import holdout_split
 from tests.stages.digits import Interruption, digits, interrupted_at
 
 D = digits()

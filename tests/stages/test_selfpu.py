@@ -13,7 +13,7 @@ from punce.errors import InputError
 from punce.risks import NNPU, RiskWarning
 from punce.stages.probe import extract_features
 from punce.stages.selfpu import Pair, SelfPUConfig, Teachers, Trusted, _parts, ema_decay, selfpu
-from punce.training.holdout import holdout_split
+from punce.training.splits import holdout_split
 from tests.stages.digits import Trainer, assert_resumes_exactly, assert_same_bits, digits, small_encoder, weights_after
 
 SHORT = SelfPUConfig(epochs=4, batch_size=256, select_from=1, select_until=3, select_every=1)

@@ -13,8 +13,8 @@ from punce.stages.probe import extract_features
 from punce.stages.scorer import Scorer, reinitialise
 from punce.stages.vpu import VPUConfig, _draw_pairs, mix_up, train_vpu
 from punce.training.batches import StratifiedBatches
-from punce.training.holdout import holdout_split
 from punce.training.run import Run
+from punce.training.splits import holdout_split
 from tests.stages.digits import Trainer, assert_resumes_exactly, assert_same_bits, digits, small_encoder, weights_after
 
 SHORT = VPUConfig(epochs=3, batch_size=256)

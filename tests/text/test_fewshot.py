@@ -20,9 +20,9 @@ from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.experiments.fewshot import FINGERPRINTS, draw, halves, run_fewshot
 from punce.losses import SCL, PuNCE
-from punce.stages import fewshot as fewshot_module
-from punce.stages.fewshot import Fewshot, FewshotConfig, fewshot
+from punce.stages.fewshot import Fewshot, FewshotConfig, _Fewshot, fewshot
 from punce.training.batches import StratifiedBatches
+from punce.training.loop import Objective
 from punce.training.optim import warmup_cosine
 from punce.training.run import Run
 from punce.views import Text
@@ -117,15 +117,15 @@ def test_the_objective_is_the_weighted_sum_of_both_terms(
     roberta: Path, ce_weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values, parts = [], []
-    objective = fewshot_module._Stage.objective
+    objective = _Fewshot.objective
 
-    def noted(*arguments: Any) -> Any:
-        value, terms = objective(*arguments)
-        values.append(value.item())
-        parts.append((terms["cross_entropy"].item(), terms["contrastive"].item()))
-        return value, terms
+    def noted(*arguments: Any) -> Objective:
+        seen = objective(*arguments)
+        values.append(seen.loss.item())
+        parts.append(tuple(seen.logged[name].item() for name in ("cross_entropy", "contrastive")))
+        return seen
 
-    monkeypatch.setattr(fewshot_module._Stage, "objective", noted)
+    monkeypatch.setattr(_Fewshot, "objective", noted)
     tune(roberta, PuNCE(0.5, 0.3), replace(CONFIG, ce_weight=ce_weight))
     expected = [ce_weight * ce + (1 - ce_weight) * contrastive for ce, contrastive in parts]
     assert len(values) == CONFIG.steps

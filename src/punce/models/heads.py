@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: 
         head = _joint(encoder, view, x, labels, settings, folder)
     else:
         head = _frozen(encoder, view, x, labels, settings, folder)
-    return replace(head, **{name: getattr(head, name).cpu() for name in HEAD_PARTS})
+    return head.cpu()
 
 
 def automatic_epochs(n_rows: int) -> int:

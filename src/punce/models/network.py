@@ -18,8 +18,8 @@ from punce.models.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_hea
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, extract_features
-from punce.training.holdout import holdout_split
 from punce.training.random_stream import seeded
+from punce.training.splits import holdout_split
 from punce.views import View, build_view
 
 _HELD_OUT = 0.2

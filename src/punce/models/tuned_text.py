@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,7 +104,7 @@ class TunedTransformer:
             folder=settings.folder / "head" if settings.folder else None,
             progress=settings.progress,
         )
-        return replace(head, **{name: getattr(head, name).cpu() for name in HEAD_PARTS})
+        return head.cpu()
 
     def score(self, texts: list[str]) -> Floats:
         """Scores of the linear head. Shape: (n,)."""

@@ -12,14 +12,13 @@ Without a contrastive loss this is the CE baseline: same batches of labelled row
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from punce.encoders import Encoder
 from punce.errors import InputError
@@ -27,12 +26,10 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabular
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import WITHOUT_PART, Best, Observer, Scorer, observed, on_all_ranks, score_rows
-from punce.training import collectives
-from punce.training.batches import StratifiedBatches, own_part
-from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.training.run import Run, fingerprint, own_dropout, weights_fingerprint
-from punce.training.sync_norm import synchronise_batch_norm
+from punce.stages.scorer import UNUSED_PARTS, Observer, RowStage, Scorer, score_rows
+from punce.training.loop import Batch, Judgement, Objective, train
+from punce.training.optim import OptimizerName
+from punce.training.run import fingerprint, weights_fingerprint
 from punce.views import View
 
 
@@ -91,70 +88,81 @@ def fewshot(
 ) -> Fewshot:
     """Train `encoder` in place with a new head, and leave both at the step with the best validation accuracy.
 
-    With a `folder` the run goes on after a kill and ends in the same bits. Dropout draws from torch's generator, seeded
-    here and left as it was found.
+    With a `folder` the run is resumed after a kill and ends in the same bits. Dropout draws from torch's generator,
+    seeded here and left as it was found.
 
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
     _check(X, labels, validation, config)
-    with own_dropout(config.seed, X.device):  # the new head draws, though it then starts at zero
+    stage = _Fewshot(encoder, view, X, labels, loss, config, validation, observer)
+    history = train(stage, folder=folder, save_every=save_every, progress=progress, writer=writer)
+    accuracy, _ = _validate(stage.scorer, view, *validation)
+    return Fewshot(stage.scorer.linear_head(history), accuracy, history)
+
+
+class _Fewshot(RowStage):
+    """Two views of every row, cross-entropy on the labelled ones, a contrastive loss on all."""
+
+    name = "fewshot"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        view: View,
+        X: Tensor,
+        labels: Labels,
+        loss: ContrastiveLoss | None,
+        config: FewshotConfig,
+        validation: tuple[Tensor, Labels],
+        observer: Observer | None,
+    ) -> None:
         model = _Both(encoder, config.project)
-    with own_dropout(config.seed, X.device):
-        synchronise_batch_norm(model).train()
-        batches = StratifiedBatches(labels, config.batch_size, config.seed, 1, config.labelled_share)
-        stage = _Stage(model, view, X, labels, loss, config, batches)
-        best, optimizers = Best(model), _optimizers(model, config)
-        run = Run(
-            "fewshot",
-            config.steps,
-            {
-                **asdict(config),
-                **{"loss": repr(loss), "view": repr(view), "encoder": _identity(encoder), "n_rows": len(X)},
-                "rows": fingerprint(X, labels) if folder is not None else None,
-                **(_beginning(encoder, validation, config) if folder is not None else {}),
-            },
-            {"model": model, "best": best, **optimizers},
-            folder=folder,
-            steps_per_epoch=config.evaluate_every,
-            rows_per_step=config.batch_size,
-            save_every=save_every,
-            progress=progress,
-            writer=writer,
-        )
         warmup = round(config.warmup_share * config.steps)
-        for step in run.steps():
-            rows = stage.rows(step)
-            with run.naming_rows(rows):
-                value, parts = stage.objective(step, rows)
-            run.require_finite(value, rows)
-            for optimizer in optimizers.values():
-                optimizer.zero_grad()
-            torch.autograd.backward(value)
-            run.require_finite_gradients(rows)
-            for optimizer in optimizers.values():
-                set_rate(optimizer, warmup_cosine(step, config.steps, warmup))
-                optimizer.step()
-            run.log(**parts)
-            if run.is_epoch_end(step):
-                accuracy, entropy = _validate(model.scorer, view, *validation)
-                best.offer(model, _criterion(accuracy, entropy, len(validation[1])))
-                seen = observed(observer, model.scorer, view)
-                run.record(validation_accuracy=accuracy, validation_cross_entropy=entropy, **seen)
-        model.load_state_dict(best.state)
-        model.eval()
-        accuracy, _ = _validate(model.scorer, view, *validation)
-    return Fewshot(model.scorer.linear_head(run.history), accuracy, run.history)
+        super().__init__(model, view, X, labels, config, observer, warmup_steps=warmup)
+        self.scorer, self.is_chosen = model.scorer, True  # by the validation rows: no training row is held out
+        self._loss, self._fewshot, self._validation = loss, config, validation
+        self._cross_entropy = PN()
 
+    def places(self, step: int) -> Tensor:
+        rows = super().places(step)
+        if self._loss is None:  # unlabelled rows have no term: not computing them changes nothing
+            rows = rows[torch.from_numpy(self.labels[rows.numpy()] != UNLABELLED)]
+        return rows
 
-def _identity(encoder: Encoder) -> str:
-    """Which pretrained weights a run began from, as far as the encoder knows."""
-    return str(getattr(encoder, "sha256", type(encoder).__name__))
+    def inputs(self, batch: Batch) -> Tensor:
+        return self.two_views(batch).transpose(0, 1)
 
+    def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
+        """ce_weight·CE + (1 − ce_weight)·contrastive."""
+        known = self.label_of[batch.rows]
+        z, scores = model(inputs.transpose(0, 1).flatten(0, 1))
+        both = known.repeat(2)
+        is_labelled = both != UNLABELLED
+        ce = self._cross_entropy(scores[is_labelled], both[is_labelled])
+        if self._loss is None:
+            return Objective(ce, {"cross_entropy": ce})
+        contrastive = self._loss(z.view(2, len(known), z.shape[1]), known)
+        weight = self._fewshot.ce_weight
+        value = weight * ce + (1.0 - weight) * contrastive
+        return Objective(value, {"cross_entropy": ce, "contrastive": contrastive})
 
-def _beginning(encoder: Encoder, validation: tuple[Tensor, Labels], config: FewshotConfig) -> dict[str, str]:
-    """What else a resumed run must be given again; without `project` the projector takes no part."""
-    unused = WITHOUT_PART[1:] if config.project else WITHOUT_PART
-    return {"first_weights": weights_fingerprint(encoder, unused), "validation": fingerprint(*validation)}
+    def parts(self) -> Sequence[tuple[nn.Module, float]]:
+        """The new head has further to go than the pretrained encoder."""
+        return [(self.scorer.encoder, self._fewshot.lr), (self.scorer.head, self._fewshot.head_lr)]
+
+    def judge(self) -> Judgement:
+        accuracy, entropy = _validate(self.scorer, self.view, *self._validation)
+        values = {"validation_accuracy": accuracy, "validation_cross_entropy": entropy}
+        return Judgement(_criterion(accuracy, entropy, len(self._validation[1])), values, self.model)
+
+    def identity(self) -> dict[str, Any]:
+        encoder = self.scorer.encoder
+        unused = UNUSED_PARTS[1:] if self._fewshot.project else UNUSED_PARTS
+        return {
+            **super().identity(),
+            **{"loss": repr(self._loss), "encoder": str(getattr(encoder, "sha256", type(encoder).__name__))},
+            **{"first_weights": weights_fingerprint(encoder, unused), "validation": fingerprint(*self._validation)},
+        }
 
 
 class _Both(nn.Module):
@@ -168,55 +176,6 @@ class _Both(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         h = self.scorer.encoder.features(x)
         return self.scorer.encoder.project(h) if self._project else h, self.scorer.head(h).squeeze(1)
-
-
-class _Stage:
-    """The objective of a step: which rows, their two views, and the two terms."""
-
-    def __init__(
-        self,
-        model: _Both,
-        view: View,
-        X: Tensor,
-        labels: Labels,
-        loss: ContrastiveLoss | None,
-        config: FewshotConfig,
-        batches: StratifiedBatches,
-    ) -> None:
-        self._X, self._loss, self._weight, self._batches = X, loss, config.ce_weight, batches
-        self._labels = torch.from_numpy(labels.astype("int64")).to(X.device)
-        self._ranked = on_all_ranks(model)
-        self._plan_of = lru_cache(maxsize=1)(partial(view.plan, len(X), config.seed, X=X))
-        self._cross_entropy = PN()
-
-    def objective(self, step: int, rows: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """ce_weight·CE + (1 − ce_weight)·contrastive, and its terms for the log."""
-        known = self._labels[rows]
-        two = self._plan_of(step // self._batches.per_epoch).apply(self._X[rows], rows)
-        z, scores = self._ranked(two.flatten(0, 1))
-        both = known.repeat(2)
-        is_labelled = both != UNLABELLED
-        ce = self._cross_entropy(scores[is_labelled], both[is_labelled])
-        if self._loss is None:
-            return ce, {"cross_entropy": ce}
-        contrastive = self._loss(z.view(2, len(rows), z.shape[1]), known)
-        value = self._weight * ce + (1.0 - self._weight) * contrastive
-        return value, {"cross_entropy": ce, "contrastive": contrastive}
-
-    def rows(self, step: int) -> Tensor:
-        """This rank's rows of a step."""
-        rows = self._batches.rows(step).to(self._X.device)
-        if self._loss is None:  # unlabelled rows have no term: not computing them changes nothing
-            rows = rows[self._labels[rows] != UNLABELLED]
-        return own_part(rows, collectives.rank(), collectives.world_size())
-
-
-def _optimizers(model: _Both, config: FewshotConfig) -> dict[str, Optimizer]:
-    build = partial(build_optimizer, name=config.optimizer, weight_decay=config.weight_decay)
-    return {
-        "optimizer": build(model.scorer.encoder, lr=config.lr),
-        "head_optimizer": build(model.scorer.head, lr=config.head_lr),
-    }
 
 
 def _validate(model: Scorer, view: View, X: Tensor, labels: Labels) -> tuple[float, float]:

@@ -9,42 +9,26 @@ estimate of the error; true labels are never looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from punce.encoders import Encoder
-from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
-from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
 from punce.scenario import check_prior
-from punce.stages.probe import LinearHead, sketch
-from punce.stages.scorer import (
-    WITHOUT_PART,
-    Best,
-    Observer,
-    Scorer,
-    check_training_rows,
-    observed,
-    on_all_ranks,
-    reinitialise,
-    score_rows,
-)
-from punce.training import collectives
-from punce.training.batches import StratifiedBatches, own_part
-from punce.training.holdout import can_choose, holdout_split
-from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.training.run import Run, fingerprint, own_dropout, weights_fingerprint
-from punce.training.sync_norm import synchronise_batch_norm
-from punce.views import Plan, View
+from punce.stages.probe import LinearHead, Sketch
+from punce.stages.scorer import UNUSED_PARTS, Observer, RowStage, Scorer, check_pu_rows, reinitialise
+from punce.training.loop import Batch, Judgement, Objective, train
+from punce.training.optim import OptimizerName
+from punce.training.run import Stateful, fingerprint, weights_fingerprint
+from punce.views import View
 
 _FEWEST_LABELLED, _LARGEST_SHARE = 16, 0.5
 _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
@@ -91,22 +75,20 @@ def finetune(
     writer: Any = None,
     observer: Observer | None = None,
 ) -> LinearHead:
-    """Train a pretrained `encoder` in place, with a new head or on from a probe's `head`, and return the head.
+    """Train a pretrained `encoder` in place, with a new head or one that starts at a probe's `head`; return the head.
 
     `prior` is the share of positives among the unlabelled rows that the held-out risk uses. `weights` (n,) are w(x)
     for ``PvU(correction="weighted")``; without them they are made by :func:`duplicate_weights_of` on training rows.
-    The cut is at ``risk.decision_score``. Dropout is a function of the seed and the rank. With a `folder` the run goes
-    on after a kill, if encoder, head and weights are those it began with.
+    The cut is at ``risk.decision_score``. Dropout is a function of the seed and the rank. With a `folder` the run is
+    resumed after a kill, if encoder, head and weights are those it began with.
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
-    with own_dropout(config.seed, X.device):
-        return _train(
-            "finetune", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer
-        )
+    stage = _Joint("finetune", model, view, X, labels, risk, config, prior, weights, observer)
+    return model.linear_head(train(stage, folder=folder, progress=progress, writer=writer))
 
 
 def train_from_scratch(
@@ -130,84 +112,71 @@ def train_from_scratch(
     """
     reinitialise(encoder, config.seed)
     model = Scorer(encoder)
-    with own_dropout(config.seed, X.device):
-        return _train("joint", model, view, X, labels, risk, config, prior, weights, folder, progress, writer, observer)
+    stage = _Joint("joint", model, view, X, labels, risk, config, prior, weights, observer)
+    return model.linear_head(train(stage, folder=folder, progress=progress, writer=writer))
 
 
-def _train(
-    stage: str,
-    model: Scorer,
-    view: View,
-    X: Tensor,
-    labels: Labels,
-    risk: Risk,
-    config: FinetuneConfig,
-    prior: float,
-    weights: Tensor | None,
-    folder: Path | None,
-    progress: bool,
-    writer: Any,
-    observer: Observer | None,
-) -> LinearHead:
-    check_training_rows(X, labels, f"{stage} training")
-    check_prior(prior, open_interval=True)
-    train, held_out = holdout_split(labels, config.validation_share, config.seed)
-    share = _labelled_share(config, risk, labels)
-    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, share)
-    total, warmup = config.epochs * batches.per_epoch, round(config.warmup_epochs * batches.per_epoch)
-    synchronise_batch_norm(model).train()
-    ranked = on_all_ranks(model)
-    optimizer = build_optimizer(model, config.optimizer, config.lr, config.weight_decay)
-    label_of, trained = torch.from_numpy(labels.astype("int64")).to(X.device), train.to(X.device)
-    is_pretrained = stage == "finetune"  # training from scratch draws its first weights from the seed
-    best, is_chosen = Best(model), can_choose(labels, held_out)
-    duplicates = Duplicates(risk, weights, len(X), X.device)
-    plan_of = _plans(view, X[train], config.seed) if config.augment else None
-    run = Run(
-        stage,
-        total,
-        {
-            **asdict(config),
-            **{"risk": repr(risk), "prior": prior, "view": repr(view), "n_rows": len(X)},
-            "rows": fingerprint(X, labels) if folder is not None else None,
-            **(_beginning(model, weights, is_pretrained) if folder is not None else {}),
-        },
-        {
-            **{"model": model, "optimizer": optimizer, "best": best, "duplicates": duplicates},
-            **({"start": _SameHead(model)} if is_pretrained else {}),
-        },
-        folder=folder,
-        steps_per_epoch=batches.per_epoch,
-        rows_per_step=config.batch_size,
-        progress=progress,
-        writer=writer,
-    )
-    duplicates.ensure(lambda: duplicate_weights_of(view, X, labels, train, prior, config.seed))
-    for step in run.steps():
-        own = own_part(batches.rows(step), collectives.rank(), collectives.world_size()).to(X.device)
-        rows = trained[own]
-        x = plan_of(step // batches.per_epoch).apply(X[rows], own)[0] if plan_of else view.clean(X[rows])
-        with run.naming_rows(rows, x):
-            value = risk(ranked(x), label_of[rows], **duplicates.of(rows))
-        run.require_finite(value, rows)
-        optimizer.zero_grad()
-        value.backward()
-        run.require_finite_gradients(rows, x)
-        set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
-        optimizer.step()
-        run.log(risk=value)
-        if run.is_epoch_end(step):
-            run.record(**observed(observer, model, view))
-            if is_chosen:
-                scores = score_rows(model, view, X[held_out])
-                error = zero_one_risk(scores, label_of[held_out], prior, risk.decision_score)
-                # Of equals the later: with every row on one side of the cut (PN) epochs differ in ranking alone.
-                best.offer(model, error, or_equal=True)
-                run.record(held_out_risk=error)
-    if is_chosen and config.epochs:
-        model.load_state_dict(best.state)
-    model.eval()
-    return model.linear_head(run.history)
+class _Joint(RowStage):
+    """Encoder and head on a risk.
+
+    Of equally good epochs the last is kept: where every row is on one side of the cut (PN), epochs differ in ranking
+    alone, and the ranking still improves.
+    """
+
+    keeps_last_of_equals = True
+
+    def __init__(
+        self,
+        name: str,
+        model: Scorer,
+        view: View,
+        X: Tensor,
+        labels: Labels,
+        risk: Risk,
+        config: FinetuneConfig,
+        prior: float,
+        weights: Tensor | None,
+        observer: Observer | None,
+    ) -> None:
+        check_pu_rows(X, labels, f"{name} training")
+        check_prior(prior, open_interval=True)
+        share = _labelled_share(config, risk, labels)
+        super().__init__(model, view, X, labels, config, observer, labelled_share=share)
+        self.name, self.scorer, self._is_augmented = name, model, config.augment
+        self._risk, self._prior, self._weights = risk, prior, weights
+        self._duplicates = Duplicates(risk, weights, len(X), X.device)
+
+    def inputs(self, batch: Batch) -> Tensor:
+        return self.two_views(batch)[0] if self._is_augmented else super().inputs(batch)
+
+    def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
+        value = self._risk(model(inputs), self.label_of[batch.rows], **self._duplicates.of(batch.rows))
+        return Objective(value, {"risk": value})
+
+    def judge(self) -> Judgement:
+        return self.error(self.scorer, self._prior, self._risk.decision_score)
+
+    def begin(self) -> None:
+        arguments = (self.view, self.X, self.labels, self.train_rows, self._prior, self.settings.seed)
+        self._duplicates.ensure(lambda: duplicate_weights_of(*arguments))
+
+    def identity(self) -> dict[str, Any]:
+        weights = None if self._weights is None else fingerprint(self._weights, np.empty(0, dtype=np.int8))
+        first = weights_fingerprint(self.scorer.encoder, UNUSED_PARTS) if self._is_pretrained else None
+        described = {"risk": repr(self._risk), "prior": self._prior, "first_weights": first, "weights": weights}
+        return {**super().identity(), **described}
+
+    def state(self) -> dict[str, Stateful]:
+        if not self._is_pretrained:
+            return {"duplicates": self._duplicates}
+        head = torch.cat([self.scorer.head.weight[0], self.scorer.head.bias]).detach().clone()
+        start = Sketch(head[None], "finetune that began at another head", "head=")
+        return {"duplicates": self._duplicates, "start": start}
+
+    @property
+    def _is_pretrained(self) -> bool:
+        """From scratch the first weights are a function of the seed, which the Config holds."""
+        return self.name == "finetune"
 
 
 def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float | None:
@@ -218,44 +187,6 @@ def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float
     )
     needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / config.batch_size)
     return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
-
-
-def _plans(view: View, X: Tensor, seed: int) -> Callable[[int], Plan]:
-    """From an epoch to its plan over the training rows, made once for the steps of the epoch."""
-    return lru_cache(maxsize=1)(partial(view.plan, len(X), seed, X=X))
-
-
-# What a resumed run must begin with again --------------------------------------------------------------------------
-
-
-def _beginning(model: Scorer, weights: Tensor | None, is_pretrained: bool) -> dict[str, str | None]:
-    return {
-        "first_weights": weights_fingerprint(model.encoder, WITHOUT_PART) if is_pretrained else None,
-        "weights": None if weights is None else fingerprint(weights, np.empty(0, dtype=np.int8)),
-    }
-
-
-class _SameHead:
-    """In a checkpoint, what tells the head that training began at from others; given back another one, it refuses it.
-
-    By a sketch, because a probe that is made again with another number of threads differs in the last bits.
-    """
-
-    _TOLERANCE = 1e-3
-
-    def __init__(self, model: Scorer) -> None:
-        values = torch.cat([model.head.weight[0], model.head.bias]).detach().double()
-        self._sketch, self._size = sketch(values[None]), float(values.square().mean().sqrt())
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"sketch": self._sketch}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        if bool(((state["sketch"] - self._sketch).abs() > self._TOLERANCE * self._size).any()):
-            raise InputError(
-                "the folder holds an unfinished finetune that began at another head; give the same head= to go on with "
-                "it, or another folder"
-            )
 
 
 # Weighted duplicates ---------------------------------------------------------------------------------------------

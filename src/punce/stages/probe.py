@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from punce.encoders import Encoder
 from punce.errors import InputError
@@ -23,13 +24,10 @@ from punce.labels import Labels, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
-from punce.training.batches import StratifiedBatches
-from punce.training.holdout import can_choose, holdout_split
-from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.training.run import Run, fingerprint
+from punce.training.loop import Batch, Judgement, Objective, Stage, train
+from punce.training.optim import OptimizerName
+from punce.training.run import Stateful, fingerprint
 from punce.views import View
-
-_SKETCH_SIZE = 32
 
 
 @dataclass(frozen=True)
@@ -46,19 +44,40 @@ class ProbeConfig:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class LinearHead:
-    """A linear score on standardised features: g(h) = w·(h − mean)/scale + b. Shape: weight, mean, scale (D,)."""
+class LinearHead(nn.Module):
+    """A linear score on standardised features: g(h) = w·(h − mean)/scale + b. Shape: weight, mean, scale (D,); bias ().
 
-    weight: Tensor
-    bias: Tensor
+    It is trained already: its parameters ask for no gradient until ``requires_grad_()`` is called.
+    """
+
     mean: Tensor
     scale: Tensor
-    history: list[dict[str, Any]] = field(default_factory=list, repr=False, compare=False)
 
-    def __call__(self, h: Tensor) -> Tensor:
+    def __init__(
+        self, weight: Tensor, bias: Tensor, mean: Tensor, scale: Tensor, history: list[dict[str, Any]] | None = None
+    ) -> None:
+        super().__init__()
+        self.weight, self.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", scale)
+        self.history = history or []
+
+    @classmethod
+    def of(
+        cls, layer: nn.Linear, mean: Tensor | None = None, scale: Tensor | None = None, **history: Any
+    ) -> LinearHead:
+        """A copy of a layer with one output; without `mean` and `scale` its features are taken as they are."""
+        weight, bias = layer.weight[0].detach().clone(), layer.bias[0].detach().clone()
+        mean = torch.zeros_like(weight) if mean is None else mean
+        return cls(weight, bias, mean, torch.ones_like(weight) if scale is None else scale, **history)
+
+    def forward(self, h: Tensor) -> Tensor:
         """Scores of features. Shape: (B, D) -> (B,)."""
         return ((h - self.mean) / self.scale) @ self.weight + self.bias
+
+    def extra_repr(self) -> str:
+        """The number of features."""
+        return f"{len(self.weight)} features"
 
 
 @torch.no_grad()
@@ -91,151 +110,132 @@ def probe(
 
     Shape: features (n, D); labels (n,) of {1, 0}; weights (n,).
     """
-    require_positive_and_unlabelled(labels)
-    train, held_out = holdout_split(labels, config.validation_share, config.seed)
-    mean, scale = _standardisation(features[train])
-    x = (features - mean) / scale
-    label_of = torch.from_numpy(labels.astype("int64")).to(features.device)
-    head = _zero_linear(features)
-    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
-    optimizer = build_optimizer(head, config.optimizer, config.lr, config.weight_decay)
-    total = config.epochs * batches.per_epoch
-    best, is_chosen = _Best(head), can_choose(labels, held_out)
-    duplicates = Duplicates(risk, weights, len(x), x.device)
-    run = Run(
-        "probe",
-        total,
-        {
-            **asdict(config),
-            **{"risk": repr(risk), "prior": prior, "features": list(features.shape)},
-            "weights": fingerprint(weights, labels) if weights is not None and folder is not None else None,
-        },
-        {
-            **{"head": head, "optimizer": optimizer, "best": best, "rows": _SameRows(x, labels)},
-            **({"duplicates": duplicates} if duplicates.are_wanted else {}),
-        },
-        folder=folder,
-        steps_per_epoch=batches.per_epoch,
-        rows_per_step=config.batch_size,
-        progress=progress,
-    )
-    duplicates.ensure(
-        lambda: weights_of_training_rows(lambda: x[train].cpu().numpy(), labels, train, prior, config.seed, x.device)
-    )
-    for step in run.steps():
-        rows = train[batches.rows(step)].to(features.device)
-        batch = x[rows]
-        with run.naming_rows(rows, batch):
-            value = risk(head(batch).squeeze(1), label_of[rows], **duplicates.of(rows))
-        run.require_finite(value, rows)
-        optimizer.zero_grad()
-        value.backward()
-        run.require_finite_gradients(rows, batch)
-        set_rate(optimizer, warmup_cosine(step, total))
-        optimizer.step()
-        run.log(risk=value)
-        if observer is not None and run.is_epoch_end(step):
-            run.record(**observer(_linear_head(head, mean, scale, [])))
-        if is_chosen and run.is_epoch_end(step):
-            name, criterion = _held_out(head, x[held_out], label_of[held_out], risk, prior)
-            best.offer(head, criterion)
-            run.record(**{name: criterion})
-    # a single labelled row cannot be held out: the last epoch; without an epoch the layer is what it was, zero
-    chosen = best.head if is_chosen and config.epochs else head
-    return _linear_head(chosen, mean, scale, run.history)
+    stage = _Probe(features, labels, risk, config, prior, weights, observer)
+    return stage.head(train(stage, folder=folder, progress=progress))
 
 
-def _linear_head(head: nn.Linear, mean: Tensor, scale: Tensor, history: list[dict[str, Any]]) -> LinearHead:
-    return LinearHead(head.weight[0].detach().clone(), head.bias[0].detach().clone(), mean, scale, history)
+class _Probe(Stage):
+    """A layer on standardised features.
+
+    Every rank trains the same layer on whole batches: a product of a few thousand rows is not worth a message between
+    ranks. The first of several equally good epochs is kept, the one with the least training.
+    """
+
+    name = "probe"
+    is_split_over_ranks = False
+
+    def __init__(
+        self,
+        features: Tensor,
+        labels: Labels,
+        risk: Risk,
+        config: ProbeConfig,
+        prior: float,
+        weights: Tensor | None,
+        observer: Callable[[LinearHead], Mapping[str, float]] | None,
+    ) -> None:
+        require_positive_and_unlabelled(labels)
+        self._layer = zero_linear(features.shape[1], like=features)
+        super().__init__(self._layer, labels, config, features.device)
+        self._mean, self._scale = standardisation(features[self.train_rows])
+        self._x = (features - self._mean) / self._scale
+        self._labels, self._risk, self._prior, self._observer = labels, risk, prior, observer
+        self._weights, self._duplicates = weights, Duplicates(risk, weights, len(features), features.device)
+
+    def inputs(self, batch: Batch) -> Tensor:
+        return self._x[batch.rows]
+
+    def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
+        scores = model(inputs).squeeze(1)
+        value = self._risk(scores, self.label_of[batch.rows], **self._duplicates.of(batch.rows))
+        return Objective(value, {"risk": value})
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            **{"risk": repr(self._risk), "prior": self._prior, "features": list(self._x.shape)},
+            "labels": hashlib.sha256(self._labels.tobytes()).hexdigest()[:16],
+            "weights": None if self._weights is None else fingerprint(self._weights, self._labels),
+        }
+
+    def state(self) -> dict[str, Stateful]:
+        return {"duplicates": self._duplicates, "rows": Sketch(self._x, "probe of rows with other features", "rows")}
+
+    def begin(self) -> None:
+        arguments = (self._labels, self.train_rows, self._prior, self.settings.seed, self.device)
+        self._duplicates.ensure(
+            lambda: weights_of_training_rows(lambda: self._x[self.train_rows].cpu().numpy(), *arguments)
+        )
+
+    def observed(self) -> Mapping[str, float]:
+        return {} if self._observer is None else self._observer(self.head([]))
+
+    @torch.no_grad()
+    def judge(self) -> Judgement:
+        scores, labels = self._layer(self._x[self.held_out]).squeeze(1), self.label_of[self.held_out]
+        if isinstance(self._risk, VPU):  # the scale of its scores is free, so that no cut is known yet
+            loss = float(self._risk.value(scores, labels))
+            return Judgement(loss, {"held_out_variational": loss}, self._layer)
+        error = zero_one_risk(scores, labels, self._prior, self._risk.decision_score)
+        return Judgement(error, {"held_out_risk": error}, self._layer)
+
+    def head(self, history: list[dict[str, Any]]) -> LinearHead:
+        return LinearHead.of(self._layer, self._mean, self._scale, history=history)
 
 
-def _standardisation(features: Tensor) -> tuple[Tensor, Tensor]:
+def standardisation(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of each feature. Shape: (n, D) -> (D,), (D,)."""
     scale = features.std(0)
     return features.mean(0), torch.where(scale > 1e-6, scale, 1.0)  # a dead feature stays zero
 
 
-def _zero_linear(features: Tensor) -> nn.Linear:
-    """A linear layer that starts at zero: a convex start that needs no seed."""
-    head = nn.Linear(features.shape[1], 1, device=features.device, dtype=features.dtype)
-    nn.init.zeros_(head.weight)
-    nn.init.zeros_(head.bias)
-    return head
+def zero_linear(size: int, *, like: Tensor) -> nn.Linear:
+    """A linear layer with one output that starts at zero, and so draws nothing from torch's random stream."""
+    layer: nn.Linear = skip_init(nn.Linear, size, 1, device=like.device, dtype=like.dtype)  # type: ignore[no-untyped-call]
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
-@torch.no_grad()
-def _held_out(head: nn.Linear, x: Tensor, labels: Tensor, risk: Risk, prior: float) -> tuple[str, float]:
-    """What chooses the epoch, and its name in the history."""
-    scores = head(x).squeeze(1)
-    if isinstance(risk, VPU):
-        return "held_out_variational", float(risk.value(scores, labels))
-    return "held_out_risk", zero_one_risk(scores, labels, prior, risk.decision_score)
+class Sketch:
+    """In a checkpoint, what tells numbers from others; when a checkpoint brings other ones, it refuses them.
 
+    Not a checksum: another number of threads, or another machine, gives an encoder's outputs other last bits, and such
+    a run may be resumed. Each number of the sketch is Σ ±x over all entries, with signs of its own, divided by the root
+    of their number. Rounding moves it by less than the tolerance, one other row among a million by about the tolerance,
+    and there are 32 of them.
 
-class _SameRows:
-    """In a checkpoint, what tells rows and labels from others; given back other ones, it refuses them.
-
-    Labels by their sha256. Features by a sketch: another number of threads, or another machine, gives the encoder's
-    outputs other last bits, and such a run may go on. Rounding moves a number of the sketch by less than the tolerance,
-    one other row among a million moves it by about the tolerance, and there are many of them.
-
-    Shape: x (n, D) standardised features; labels (n,).
+    Shape: x (n, D).
     """
 
-    _TOLERANCE = 1e-3
+    _SIZE, _TOLERANCE = 32, 1e-3
 
-    def __init__(self, x: Tensor, labels: Labels) -> None:
-        self._x, self._labels = x, hashlib.sha256(labels.tobytes()).hexdigest()
+    def __init__(self, x: Tensor, refused: str, same: str) -> None:
+        self._x, self._refused, self._same = x, refused, same
 
     def state_dict(self) -> dict[str, Any]:
-        return {"labels": self._labels, "sketch": self._sketch}
+        """For a checkpoint."""
+        return {"sketch": self._sketch}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for what, is_same in (
-            ("labels", state["labels"] == self._labels),
-            ("features", bool(((state["sketch"] - self._sketch).abs() < self._TOLERANCE).all())),
-        ):
-            if not is_same:
-                raise InputError(
-                    f"the folder holds an unfinished probe of rows with other {what}; give the same rows to go on with "
-                    "it, or another folder"
-                )
+        """Compare with a checkpoint's."""
+        size = float(self._x.detach().double().square().mean().sqrt())
+        if not bool(((state["sketch"] - self._sketch).abs() <= self._TOLERANCE * size).all()):
+            raise InputError(
+                f"the folder holds an unfinished {self._refused}; give the same {self._same} to resume it, or another "
+                "folder"
+            )
 
     @cached_property
     def _sketch(self) -> Tensor:
-        return sketch(self._x)
-
-
-def sketch(x: Tensor) -> Tensor:
-    """A few numbers that other entries change and rounding hardly does: each is Σ ±x over all entries, with signs of
-    its own, divided by the root of their number. Shape: (n, D) -> (32,) float64 on the CPU."""
-    signs = torch.Generator().manual_seed(0)
-    columns = _random_signs(x.shape[1], _SKETCH_SIZE, signs)
-    parts = [
-        (part.detach().cpu().double() @ columns * _random_signs(len(part), _SKETCH_SIZE, signs)).sum(0)
-        for part in torch.split(x, 4096)
-    ]
-    return torch.stack(parts).sum(0) / math.sqrt(x.numel())
+        """Shape: (n, D) -> (32,) float64 on the CPU."""
+        signs = torch.Generator().manual_seed(0)
+        columns = _random_signs(self._x.shape[1], self._SIZE, signs)
+        parts = [
+            (part.detach().cpu().double() @ columns * _random_signs(len(part), self._SIZE, signs)).sum(0)
+            for part in torch.split(self._x, 4096)
+        ]
+        return torch.stack(parts).sum(0) / math.sqrt(self._x.numel())
 
 
 def _random_signs(n: int, m: int, generator: torch.Generator) -> Tensor:
     return torch.randint(0, 2, (n, m), generator=generator).double() * 2 - 1
-
-
-class _Best:
-    """The head with the lowest held-out risk so far."""
-
-    def __init__(self, head: nn.Linear) -> None:
-        self.error = float("inf")
-        self.head = nn.Linear(head.in_features, 1, device=head.weight.device, dtype=head.weight.dtype)
-
-    def offer(self, head: nn.Linear, error: float) -> None:
-        if error < self.error:
-            self.error = error
-            self.head.load_state_dict(head.state_dict())
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"error": self.error, "head": self.head.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.error = float(state["error"])
-        self.head.load_state_dict(state["head"])

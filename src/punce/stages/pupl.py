@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, check_vocabulary, refuse_negatives
 from punce.labels import require_positive_and_unlabelled as require_both
-from punce.stages.probe import LinearHead
+from punce.stages.probe import LinearHead, standardisation
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ def pupl(features: Tensor, labels: Labels, config: PuplConfig = PuplConfig()) ->
     from sklearn.linear_model import LogisticRegression
 
     clusters = pseudo_labels(features, labels, config)
-    mean, scale = features.mean(0), features.std(0)
-    scale = torch.where(scale > 1e-6, scale, 1.0)  # a dead feature stays zero
+    mean, scale = standardisation(features)
     x = ((features - mean) / scale).cpu().numpy().astype(np.float64)
     solved = LogisticRegression(C=1.0 / config.l2, max_iter=1000).fit(x, clusters.is_positive.cpu().numpy())
     history: list[dict[str, Any]] = [

@@ -1,30 +1,32 @@
-"""What the stages that train an encoder together with its head share: g(x) = w·h(x) + b, scored, chosen and wrapped."""
+"""What the stages on raw rows share: g(x) = w·h(x) + b, how rows become inputs, and how an observer sees scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_positive_and_unlabelled
-from punce.stages.probe import LinearHead
-from punce.training import collectives
+from punce.risks.base import zero_one_risk
+from punce.stages.probe import LinearHead, zero_linear
+from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
-from punce.views import View
+from punce.training.run import fingerprint
+from punce.views import Plan, View
 
-WITHOUT_PART = ("projector.", "online_head.")
-"""Parts of an encoder that a head on its features does not use: what they hold decides nothing here."""
+UNUSED_PARTS = ("projector.", "online_head.")
+"""Parts of an encoder that a head on its features does not use: their weights do not change the result."""
 
 ScoreRows = Callable[[Tensor], Tensor]
 Observer = Callable[[ScoreRows], Mapping[str, float]]
 """Called at the end of an epoch with a function from raw rows to scores; its numbers go into that epoch's history.
 
-It is how a benchmark watches test accuracy (in a field named oracle): the stage itself never sees a true label.
+A benchmark measures test accuracy through it (in a field named oracle): the stage itself never sees a true label.
 """
 
 
@@ -37,10 +39,8 @@ class Scorer(nn.Module):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
-        weight = next(encoder.parameters())
-        self.head = nn.Linear(encoder.feature_size, 1, device=weight.device, dtype=weight.dtype)
-        nn.init.zeros_(self.head.weight)  # the first step moves only the head, the second has a direction for all
-        nn.init.zeros_(self.head.bias)
+        # At zero the first step moves only the head; from the second on the encoder has a direction too.
+        self.head = zero_linear(encoder.feature_size, like=next(encoder.parameters()))
 
     def forward(self, x: Tensor) -> Tensor:
         """g(x)."""
@@ -59,8 +59,57 @@ class Scorer(nn.Module):
 
     def linear_head(self, history: list[dict[str, Any]]) -> LinearHead:
         """The head as the probe returns it, so that both are used alike: ``head(extract_features(encoder, ...))``."""
-        weight, bias = self.head.weight[0].detach().clone(), self.head.bias[0].detach().clone()
-        return LinearHead(weight, bias, torch.zeros_like(weight), torch.ones_like(weight), history)
+        return LinearHead.of(self.head, history=history)
+
+
+class RowStage(Stage):
+    """A stage on raw rows through a view. `scorer` is the network that the observer and the held-out rows see.
+
+    Shape: X (n, ...) raw rows as `view` takes them.
+    """
+
+    scorer: Scorer
+
+    def __init__(
+        self,
+        model: nn.Module,
+        view: View,
+        X: Tensor,
+        labels: Labels,
+        config: Any,
+        observer: Observer | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(model, labels, config, X.device, **settings)
+        self.view, self.X, self.labels, self.observer = view, X, labels, observer
+
+    def inputs(self, batch: Batch) -> Tensor:
+        """Clean rows."""
+        return self.view.clean(self.X[batch.rows])
+
+    @cached_property
+    def plan_of(self) -> Callable[[int], Plan]:
+        """From an epoch to its plan over the training rows, made once for the steps of the epoch."""
+        X = self.X[self.train_rows] if len(self.held_out) else self.X  # indexing would copy all rows
+        return lru_cache(maxsize=1)(partial(self.view.plan, len(X), self.settings.seed, X=X))
+
+    def two_views(self, batch: Batch) -> Tensor:
+        """Both views of the rows. Shape: (2, b, ...)."""
+        return self.plan_of(batch.epoch).apply(self.X[batch.rows], batch.places)
+
+    def identity(self) -> dict[str, Any]:
+        """The view and the rows."""
+        return {"view": repr(self.view), "n_rows": len(self.X), "rows": fingerprint(self.X, self.labels)}
+
+    def observed(self) -> Mapping[str, float]:
+        """What the observer says about the scorer as it is now."""
+        return {} if self.observer is None else self.observer(partial(score_rows, self.scorer, self.view))
+
+    def error(self, scorer: Scorer, prior: float, cut: float = 0.0) -> Judgement:
+        """The PU estimate of the zero-one risk on the held-out rows."""
+        scores = score_rows(scorer, self.view, self.X[self.held_out])
+        error = zero_one_risk(scores, self.label_of[self.held_out], prior, cut)
+        return Judgement(error, {"held_out_risk": error}, scorer)
 
 
 @torch.no_grad()
@@ -71,42 +120,6 @@ def score_rows(model: Scorer, view: View, X: Tensor, batch_size: int = 4096) -> 
     scores = torch.cat([model(view.clean(x)) for x in torch.split(X, batch_size)])
     model.train(was_training)
     return scores
-
-
-def observed(observer: Observer | None, model: Scorer, view: View) -> Mapping[str, float]:
-    """What the observer has to say about the model as it is now; nothing without one."""
-    return {} if observer is None else observer(lambda X: score_rows(model, view, X))
-
-
-class Best:
-    """The state of a module where a criterion was lowest so far; part of a checkpoint like the module itself."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.criterion = float("inf")
-        self.state = _copy(module)
-
-    def offer(self, module: nn.Module, criterion: float, *, or_equal: bool = False) -> None:
-        """Keep the module's state if its criterion is lower than any before; with `or_equal` also if it is as low."""
-        if criterion < self.criterion or (or_equal and criterion == self.criterion):
-            self.criterion, self.state = criterion, _copy(module)
-
-    def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint."""
-        return {"criterion": self.criterion, "state": self.state}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
-        self.criterion, self.state = float(state["criterion"]), dict(state["state"])
-
-
-def on_all_ranks(model: nn.Module) -> nn.Module:
-    """The module under DistributedDataParallel where there are several ranks.
-
-    BatchNorm is synchronised already, so buffers need no broadcast; an encoder's projector gets no gradient here.
-    """
-    if collectives.world_size() == 1:
-        return model
-    return DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
 
 
 def reinitialise(model: nn.Module, seed: int) -> None:
@@ -123,17 +136,18 @@ def reinitialise(model: nn.Module, seed: int) -> None:
                 )
 
 
-def check_training_rows(X: Tensor, labels: Labels, who: str) -> None:
-    """Refuse rows and labels that no PU stage can train on."""
+def check_rows(X: Tensor, labels: Labels) -> None:
+    """Refuse rows and labels that no stage can train on."""
     if len(X) != len(labels):
         raise InputError(f"{len(X)} rows but {len(labels)} labels")
     check_vocabulary(labels)
-    refuse_negatives(labels, who)
-    require_positive_and_unlabelled(labels)
     if X.is_floating_point() and not bool(X.isfinite().all()):
         row = int((~X.flatten(1).isfinite().all(1)).nonzero()[0])
         raise InputError(f"row {row} of X holds a non-finite value; fill missing values before training")
 
 
-def _copy(module: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+def check_pu_rows(X: Tensor, labels: Labels, who: str) -> None:
+    """Refuse rows and labels that no PU stage can train on."""
+    check_rows(X, labels)
+    refuse_negatives(labels, who)
+    require_positive_and_unlabelled(labels)

@@ -11,8 +11,9 @@ labelled negatives, which a PU problem does not have.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +25,13 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU, RiskWarning
-from punce.risks.base import group_means, zero_one_risk
+from punce.risks.base import group_means
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import (
-    Best,
-    Observer,
-    Scorer,
-    check_training_rows,
-    observed,
-    on_all_ranks,
-    reinitialise,
-    score_rows,
-)
-from punce.training import collectives
-from punce.training.batches import StratifiedBatches, own_part
-from punce.training.holdout import can_choose, holdout_split
-from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.training.run import Run, fingerprint, own_dropout
-from punce.training.sync_norm import synchronise_batch_norm
+from punce.stages.scorer import Observer, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
+from punce.training.loop import Batch, Judgement, Objective, train
+from punce.training.optim import OptimizerName
+from punce.training.run import Stateful
 from punce.views import View
 
 _SECOND_SEED = 1 << 20  # the second network's weights: far from the seeds people count up
@@ -119,80 +108,72 @@ def selfpu(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
-    check_training_rows(X, labels, "Self-PU")
+    check_pu_rows(X, labels, "Self-PU")
     check_prior(prior, open_interval=True)
     _warn_without_trusted_rows(config)
-    train, held_out = holdout_split(labels, config.validation_share, config.seed)
-    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
-    total = config.epochs * batches.per_epoch
-    pair = Pair(encoder, config.seed)
-    synchronise_batch_norm(pair).train()
-    teachers = Teachers(pair)
-    ranked = on_all_ranks(pair)
-    optimizer = build_optimizer(pair, config.optimizer, config.lr, config.weight_decay)
-    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
-    unlabelled = train[label_of[train.to(X.device)].cpu() == UNLABELLED].to(X.device)
-    trusted = [Trusted(len(X), prior, X.device) for _ in pair.students]
-    best, is_chosen = Best(teachers.first), can_choose(labels, held_out)
-    with own_dropout(config.seed, X.device):
-        run = Run(
-            "selfpu",
-            total,
-            {
-                **asdict(config),
-                **{"prior": prior, "view": repr(view), "n_rows": len(X)},
-                "rows": fingerprint(X, labels) if folder is not None else None,
-            },
-            {
-                "pair": pair,
-                "teachers": teachers,
-                "optimizer": optimizer,
-                "best": best,
-                "a": trusted[0],
-                "b": trusted[1],
-            },
-            folder=folder,
-            steps_per_epoch=batches.per_epoch,
-            rows_per_step=config.batch_size,
-            progress=progress,
-            writer=writer,
+    stage = _SelfPU(encoder, view, X, labels, config, prior, observer)
+    history = train(stage, folder=folder, progress=progress, writer=writer)
+    return stage.pair.first.linear_head(history)
+
+
+class _SelfPU(RowStage):
+    name = "selfpu"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        view: View,
+        X: Tensor,
+        labels: Labels,
+        config: SelfPUConfig,
+        prior: float,
+        observer: Observer | None,
+    ) -> None:
+        self.pair = Pair(encoder, config.seed)
+        super().__init__(self.pair, view, X, labels, config, observer)
+        self._teachers, self._prior, self._selfpu = Teachers(self.pair), prior, config
+        self.scorer = self._teachers.first
+        self._trusted = [Trusted(len(X), prior, X.device) for _ in self.pair.students]
+        is_u = torch.from_numpy(labels[self.train_rows.numpy()] == UNLABELLED)
+        self._unlabelled = self.train_rows[is_u].to(X.device)
+
+    def before_epoch(self, epoch: int) -> None:
+        for k, student in enumerate(self.pair.students):
+            if (share := self._selfpu.trusted_share(k, epoch)) is not None:
+                scores = score_rows(student, self.view, self.X[self._unlabelled])
+                self._trusted[k].pick(scores, self._unlabelled, share, self._prior)
+
+    def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
+        scores, targets, known = model(inputs), self._teachers(inputs), self.label_of[batch.rows]
+        parts = [
+            _parts(scores[k], scores[1 - k], targets[k], known, trusted.of(batch.rows), trusted.risk)
+            for k, trusted in enumerate(self._trusted)
+        ]
+        first, second = (
+            part.total(trusted.share, self._selfpu.consistency_weight)
+            for part, trusted in zip(parts, self._trusted, strict=True)
         )
-        for step in run.steps():
-            epoch, step_of_epoch = divmod(step, batches.per_epoch)
-            if step_of_epoch == 0:
-                for k, student in enumerate(pair.students):
-                    if (share := config.trusted_share(k, epoch)) is not None:
-                        trusted[k].pick(score_rows(student, view, X[unlabelled]), unlabelled, share, prior)
-            rows = train[own_part(batches.rows(step), collectives.rank(), collectives.world_size())].to(X.device)
-            x = view.clean(X[rows])
-            scores, targets = ranked(x), teachers(x)
-            with run.naming_rows(rows, x):
-                parts = [
-                    _parts(scores[k], scores[1 - k], targets[k], label_of[rows], trusted[k].of(rows), trusted[k].risk)
-                    for k in range(2)
-                ]
-            losses = [parts[k].total(trusted[k].share, config.consistency_weight) for k in range(2)]
-            loss = losses[0] + losses[1]
-            run.require_finite(loss, rows)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            run.require_finite_gradients(rows, x)
-            set_rate(optimizer, warmup_cosine(step, total))
-            optimizer.step()
-            teachers.follow(pair, ema_decay(step, config.ema_decay))
-            run.log(loss=loss, pu=parts[0].pu, trusted=parts[0].trusted, consistency=parts[0].consistency)
-            if run.is_epoch_end(step):
-                run.record(**observed(observer, teachers.first, view), trusted_share=trusted[0].share)
-                if is_chosen:
-                    scored = [score_rows(teacher, view, X[held_out]) for teacher in teachers.both]
-                    errors = [zero_one_risk(s, label_of[held_out], prior) for s in scored]
-                    for teacher, error in zip(teachers.both, errors, strict=True):
-                        best.offer(teacher, error)
-                    run.record(held_out_risk=min(errors))
-    chosen = Scorer(encoder)
-    chosen.load_state_dict(best.state if is_chosen and config.epochs else teachers.first.state_dict())
-    chosen.eval()
-    return chosen.linear_head(run.history)
+        return Objective(first + second, {"loss": first + second, **vars(parts[0])})
+
+    def after_step(self, step: int) -> None:
+        self._teachers.follow(self.pair, ema_decay(step, self._selfpu.ema_decay))
+
+    def observed(self) -> Mapping[str, float]:
+        return {**super().observed(), "trusted_share": self._trusted[0].share}
+
+    def judge(self) -> Judgement:
+        return min((self.error(teacher, self._prior) for teacher in self._teachers.both), key=lambda j: j.criterion)
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "prior": self._prior}
+
+    def state(self) -> dict[str, Stateful]:
+        return {"teachers": self._teachers, "a": self._trusted[0], "b": self._trusted[1]}
+
+    def finish(self, best: dict[str, Tensor] | None) -> None:
+        """The teacher's weights go into the first network, whose encoder is the caller's."""
+        self.pair.first.load_state_dict(self._teachers.first.state_dict() if best is None else best)
+        self.pair.eval()
 
 
 def _warn_without_trusted_rows(config: SelfPUConfig) -> None:

@@ -9,7 +9,7 @@ the lowest held-out variational loss is kept, and the free scale of Φ is fixed 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,11 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import (
-    WITHOUT_PART,
-    Best,
-    Observer,
-    Scorer,
-    check_training_rows,
-    observed,
-    on_all_ranks,
-    reinitialise,
-    score_rows,
-)
+from punce.stages.scorer import UNUSED_PARTS, Observer, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
 from punce.training import collectives
-from punce.training.batches import StratifiedBatches, own_part
-from punce.training.holdout import can_choose, holdout_split
-from punce.training.optim import build_optimizer, set_rate, warmup_cosine
-from punce.training.run import Run, fingerprint, own_dropout, weights_fingerprint
-from punce.training.sync_norm import synchronise_batch_norm
+from punce.training.batches import own_part
+from punce.training.loop import Batch, Judgement, Objective, train
+from punce.training.run import weights_fingerprint
 from punce.views import View
 
 _MIX_STREAM = 31
@@ -80,7 +68,8 @@ class VariationalHead:
 
     def __call__(self, h: Tensor) -> Tensor:
         """Scores of features; positive above :attr:`decision_score`. Shape: (B, D) -> (B,)."""
-        return self.linear(h)
+        scores: Tensor = self.linear(h)
+        return scores
 
     def probability(self, h: Tensor) -> Tensor:
         """P(y=1 | x) = min(1, Φ/scale). Shape: (B, D) -> (B,)."""
@@ -115,73 +104,60 @@ def train_vpu(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
-    check_training_rows(X, labels, "vPU")
-    risk = VPU(config.mixup_weight, config.mixup_alpha)
-    train, held_out = holdout_split(labels, config.validation_share, config.seed)
-    batches = StratifiedBatches(labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
-    total = config.epochs * batches.per_epoch
+    check_pu_rows(X, labels, "vPU")
     if config.from_scratch:
         reinitialise(encoder, config.seed)
-    model = Scorer(encoder)
-    # Not from zero: Adam moves the encoder at the same pace however small the head, which at these rates stays small
-    # for so long that the encoder knows P by heart before Φ says anything about other rows.
-    reinitialise(model.head, config.seed)
-    synchronise_batch_norm(model).train()
-    ranked = on_all_ranks(_WithMixed(model))
-    optimizer = build_optimizer(model, "adam", config.lr, config.weight_decay, betas=config.betas)
-    label_of = torch.from_numpy(labels.astype("int64")).to(X.device)
-    best, is_chosen = Best(model), can_choose(labels, held_out)
-    with own_dropout(config.seed, X.device):
-        run = Run(
-            "vpu",
-            total,
-            {
-                **asdict(config),
-                **{"view": repr(view), "n_rows": len(X)},
-                "rows": fingerprint(X, labels) if folder is not None else None,
-                "first_weights": _first_weights(encoder, config) if folder is not None else None,
-            },
-            {"model": model, "optimizer": optimizer, "best": best},
-            folder=folder,
-            steps_per_epoch=batches.per_epoch,
-            rows_per_step=config.batch_size,
-            progress=progress,
-            writer=writer,
-        )
-        for step in run.steps():
-            batch = train[batches.rows(step)]
-            pairs = _draw_pairs(batch, labels, config, step).own_part(collectives.rank(), collectives.world_size())
-            rows, partners, mix = (part.to(X.device) for part in (pairs.rows, pairs.partners, pairs.mix))
-            is_u = label_of[rows] == UNLABELLED
-            x = view.clean(X[rows])
-            mixed = mix_up(x[is_u], view.clean(X[partners[is_u]]), mix[is_u])
-            scores, mixed_scores = ranked(x, mixed)
-            with run.naming_rows(rows, x):
-                variational = risk(scores, label_of[rows])
-                consistency = risk.consistency(mixed_scores, scores[is_u], mix[is_u])
-            run.require_finite(variational + consistency, rows)
-            optimizer.zero_grad()
-            (variational + consistency).backward()
-            run.require_finite_gradients(rows, x)
-            set_rate(optimizer, warmup_cosine(step, total))
-            optimizer.step()
-            run.log(variational=variational, consistency=consistency)
-            if run.is_epoch_end(step):
-                run.record(**observed(observer, model, view))
-                if is_chosen:
-                    loss = float(risk.value(score_rows(model, view, X[held_out]), label_of[held_out]))
-                    best.offer(model, loss)
-                    run.record(held_out_variational=loss)
-    if is_chosen and config.epochs:
-        model.load_state_dict(best.state)
-    model.eval()
-    scale = phi_scale(score_rows(model, view, X[held_out if len(held_out) else train]), config.quantile)
-    return VariationalHead(model.linear_head(run.history), scale)
+    stage = _Variational(encoder, view, X, labels, config, observer)
+    history = train(stage, folder=folder, progress=progress, writer=writer)
+    rows = stage.held_out if len(stage.held_out) else stage.train_rows
+    scale = phi_scale(score_rows(stage.scorer, view, X[rows]), config.quantile)
+    return VariationalHead(stage.scorer.linear_head(history), scale)
 
 
-def _first_weights(encoder: Encoder, config: VPUConfig) -> str | None:
-    """What a resumed run must begin with again; from scratch that is a function of the seed."""
-    return None if config.from_scratch else weights_fingerprint(encoder, WITHOUT_PART)
+class _Variational(RowStage):
+    name = "vpu"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        view: View,
+        X: Tensor,
+        labels: Labels,
+        config: VPUConfig,
+        observer: Observer | None,
+    ) -> None:
+        self.scorer, self._vpu = Scorer(encoder), config
+        # Not from zero: Adam moves the encoder at the same pace however small the head, which at these rates stays
+        # small for so long that the encoder knows P by heart before Φ says anything about other rows.
+        reinitialise(self.scorer.head, config.seed)
+        options = {"optimizer_options": {"betas": config.betas}}
+        super().__init__(self.scorer, view, X, labels, config, observer, **options)
+        self._risk = VPU(config.mixup_weight, config.mixup_alpha)
+
+    def called(self) -> nn.Module:
+        return _WithMixed(self.scorer)
+
+    def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
+        # Pairs are drawn for the global batch, and each rank takes its part, so that any number of ranks mixes alike.
+        pairs = _draw_pairs(self.train_rows[self.places(batch.step)], self.labels, self._vpu, batch.step)
+        own = pairs.own_part(collectives.rank(), collectives.world_size())
+        known, mix = self.label_of[batch.rows], own.mix.to(self.device)
+        is_u = known == UNLABELLED
+        partners = self.view.clean(self.X[own.partners.to(self.device)[is_u]])
+        scores, mixed_scores = model(inputs, mix_up(inputs[is_u], partners, mix[is_u]))
+        variational = self._risk(scores, known)
+        consistency = self._risk.consistency(mixed_scores, scores[is_u], mix[is_u])
+        return Objective(variational + consistency, {"variational": variational, "consistency": consistency})
+
+    def judge(self) -> Judgement:
+        scores = score_rows(self.scorer, self.view, self.X[self.held_out])
+        loss = float(self._risk.value(scores, self.label_of[self.held_out]))
+        return Judgement(loss, {"held_out_variational": loss}, self.scorer)
+
+    def identity(self) -> dict[str, Any]:
+        # From scratch the first weights are a function of the seed.
+        first = None if self._vpu.from_scratch else weights_fingerprint(self.scorer.encoder, UNUSED_PARTS)
+        return {**super().identity(), "first_weights": first}
 
 
 class _WithMixed(nn.Module):

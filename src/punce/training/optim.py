@@ -9,7 +9,7 @@ The schedule is a pure function of the step, so a resumed run needs no scheduler
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args, overload
 
 import torch
@@ -100,37 +100,44 @@ class LARS(Optimizer):
 
 
 def build_optimizer(
-    model: nn.Module, name: OptimizerName, lr: float, weight_decay: float = 0.0, **options: Any
+    model: nn.Module,
+    name: OptimizerName,
+    lr: float,
+    weight_decay: float = 0.0,
+    *,
+    parts: Sequence[tuple[nn.Module, float]] | None = None,
+    **options: Any,
 ) -> Optimizer:
     """The optimiser of that name over the trainable parameters, with biases and norm layers spared from decay.
 
-    `options` go to the optimiser (``betas`` for vPU's Adam, ``trust`` for LARS, ``momentum`` …). Adam, AdamW and SGD
-    run fused where torch has it, which is several times faster for wide layers.
+    `parts` gives parts of the model rates of their own. `options` go to the optimiser (``betas`` for vPU's Adam,
+    ``trust`` for LARS, ``momentum`` …). Adam, AdamW and SGD run fused where torch has it, which is several times faster
+    for wide layers.
     """
     if name not in OPTIMIZERS:
         raise InputError(f"optimizer must be one of {list(OPTIMIZERS)}, got {name!r}")
-    _require_non_negative("lr", lr)
     _require_non_negative("weight_decay", weight_decay)
-    decayed, spared = split_parameters(model)
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": spared, "weight_decay": 0.0},
-    ]
-    if not decayed and not spared:
+    groups = [group for part, rate in parts or [(model, lr)] for group in _groups(part, name, rate, weight_decay)]
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    if not parameters:
         raise InputError("the model has no parameter that requires a gradient: there is nothing to train")
     if name == "lars":
-        groups[1]["adapt"] = False
-        optimizer: Optimizer = LARS(groups, lr=lr, **options)
-    elif name == "sgd":
-        optimizer = SGD(groups, lr=lr, **{"momentum": 0.9, "fused": _fusible(decayed + spared), **options})
+        return LARS(groups, lr=lr, **options)
+    if name == "sgd":
+        optimizer: Optimizer = SGD(groups, lr=lr, **{"momentum": 0.9, "fused": _fusible(parameters), **options})
     else:
         kind = Adam if name == "adam" else AdamW
-        optimizer = kind(groups, lr=lr, **{"fused": _fusible(decayed + spared), **options})
-    for group in optimizer.param_groups:
-        group["base_lr"] = lr  # what set_rate multiplies
-    if name != "lars":  # which brings its own
-        _keep_layouts_matched(optimizer)
+        optimizer = kind(groups, lr=lr, **{"fused": _fusible(parameters), **options})
+    _keep_layouts_matched(optimizer)
     return optimizer
+
+
+def _groups(module: nn.Module, name: OptimizerName, rate: float, weight_decay: float) -> list[dict[str, Any]]:
+    _require_non_negative("lr", rate)
+    decayed, spared = split_parameters(module)
+    own: dict[str, Any] = {"lr": rate, "base_lr": rate}  # base_lr is what set_rate multiplies
+    spare = {"weight_decay": 0.0, **({"adapt": False} if name == "lars" else {})}
+    return [{"params": decayed, "weight_decay": weight_decay, **own}, {"params": spared, **spare, **own}]
 
 
 def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

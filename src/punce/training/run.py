@@ -224,6 +224,7 @@ class Run:
         if checkpoint is not None:
             self._require_same_config(checkpoint.state["config"])
             own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
+            self._require_same_parts(own["states"])
             for name, stateful in self._state.items():
                 stateful.load_state_dict(own["states"][name])
             _set_generators(own["generators"])
@@ -248,6 +249,14 @@ class Run:
             raise InputError(
                 f"{self._folder} holds an unfinished {saved.get('stage')} of another configuration ({what}); "
                 "give the same arguments to go on with it, or another folder"
+            )
+
+    def _require_same_parts(self, saved: dict[str, Any]) -> None:
+        """Refuse a checkpoint whose state has other parts than this version keeps."""
+        if saved.keys() != self._state.keys():
+            raise InputError(
+                f"{self._folder} holds an unfinished {self.stage} that another version of punce wrote (it keeps "
+                f"{sorted(saved)}, this one {sorted(self._state)}); finish it with that version, or give another folder"
             )
 
     def _warn_of_other_bits(self, saved: dict[str, Any]) -> None:
@@ -376,7 +385,7 @@ def _set_generators(states: dict[str, Tensor]) -> None:
 
 def _suspects(rows: Tensor, inputs: Tensor | None) -> str:
     """The rows whose inputs are not finite; failing that, all rows and the one with the largest input."""
-    if inputs is None or inputs.numel() == 0:
+    if inputs is None or inputs.numel() == 0 or not inputs.is_floating_point():  # the size of a token says nothing
         return f"rows {_shown(rows)}"
     largest = inputs.detach().flatten(1).abs().amax(1)
     bad = ~largest.isfinite()
