@@ -26,20 +26,15 @@ def photos(n: int, channels: int, height: int, width: int, seed: int = 0) -> Ten
 
 def drawn(view: Image, plan: ImagePlan, rows: Tensor, height: int, width: int) -> geometries.Geometry:
     """The parameters behind plan.apply, first views first."""
-    names = ("crop_scale", "crop_ratio", "flip", "degrees", "shift", "zoom", "shear")
-    return geometries.draw(
-        torch.cat(plan.draws.keys(rows, len(rows), "cpu")),
-        height,
-        width,
-        **{name: getattr(view, name) for name in names},
-    )
+    return geometries.draw(_keys(plan, rows), height, width, view)
 
 
 def drawn_colour(view: Image, plan: ImagePlan, rows: Tensor) -> colours.Colour:
-    names = ("jitter", "jitter_probability", "grey")
-    return colours.draw(
-        torch.cat(plan.draws.keys(rows, len(rows), "cpu")), **{name: getattr(view, name) for name in names}
-    )
+    return colours.draw(_keys(plan, rows), view)
+
+
+def _keys(plan: ImagePlan, rows: Tensor) -> Tensor:
+    return torch.cat(plan.draws.keys(rows, len(rows), "cpu"))
 
 
 @pytest.mark.parametrize("shape", [(3, 32, 32), (1, 28, 28), (1, 8, 8), (3, 9, 14), (1, 17, 5)])

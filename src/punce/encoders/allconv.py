@@ -27,6 +27,7 @@ class AllConv(Encoder):
             raise InputError(f"AllConv needs images of at least {_DOWNSAMPLING} pixels a side, got {image_size}")
         self.in_channels, self.image_size, self.width = in_channels, image_size, width
         c1, c2, linear = scaled(96, width), scaled(192, width), scaled(1000, width)
+        # The appendix prints these two parts under these names; checkpoints use them.
         self.backbone_cnn = nn.Sequential(
             *_conv(in_channels, c1),
             *_conv(c1, c1),

@@ -36,6 +36,7 @@ class Encoder(nn.Module):
 
     def monitor(self, h: Tensor) -> Tensor:
         """Scores of the online head on *detached* features: it never changes the encoder. Shape: (B, D) -> (B,)."""
+        # Detached: the head shows how separable the features are while training, and does not change them.
         score: Tensor = self.online_head(h.detach()).squeeze(1)
         return score
 
@@ -48,6 +49,7 @@ def scaled(size: int, width: float) -> int:
     """A layer size times the width factor, at least 1."""
     if not 0 < width < float("inf"):
         raise InputError(f"width must be a positive factor (1.0 is the paper's network), got {width!r}")
+    # A very small width must still leave one unit.
     return max(1, round(size * width))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import nn
 
 from punce.encoders.encoder import Encoder, projector
 
@@ -19,10 +19,6 @@ class Identity(Encoder):
     def __init__(self, in_features: int, projection_size: int = 128) -> None:
         super().__init__()
         self.in_features, self.projection_size = in_features, projection_size
-        self.backbone = nn.Flatten(1)
+        self.backbone = nn.Flatten(1)  # nothing to train
         self.projector = projector(in_features, in_features, projection_size)
         self.online_head = nn.Linear(in_features, 1)
-
-    def features(self, x: Tensor) -> Tensor:
-        """The input itself, flattened. Shape: (B, ...) -> (B, in_features)."""
-        return super().features(x)

@@ -27,6 +27,7 @@ class MLP(Encoder):
             *_layer(hidden, hidden),
             *_layer(hidden, 50),
         )
+        # Not scaled by width: the appendix's bottleneck of 50 features is part of the method.
         self.projector = projector(50, 300, 50)
         self.online_head = nn.Linear(50, 1)
 

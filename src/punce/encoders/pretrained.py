@@ -85,6 +85,7 @@ def fingerprint(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(path for path in files if path.is_file()):
         with path.open("rb") as file:
+            # Names count too: the same bytes under another name are read as something else.
             digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
 
@@ -99,6 +100,7 @@ def weight_files(folder: Path) -> list[Path]:
     if not isinstance(weight_map, dict):
         raise InputError(f"{folder / _INDEX} holds no weight_map: it does not say which files hold the weights")
     names = sorted(set(map(str, weight_map.values())))
+    # An index is user input: it must not point outside its folder, nor at a pickle.
     if wrong := [name for name in names if not str(name).endswith(".safetensors") or Path(name).name != name]:
         raise InputError(f"{folder / _INDEX} names {wrong[:_SHOWN]}: weights must be .safetensors files beside it")
     return [folder / name for name in names]
@@ -110,6 +112,7 @@ def load_pretrained(folder: Path) -> tuple[nn.Module, Any]:
     if (folder / "adapter_config.json").exists():
         raise InputError(f"{folder} holds an adapter, not an encoder; merge it into its base model first")
     _refuse_foreign_attention(folder)
+    # transformers initialises layers at random before it fills them, which would move the caller's stream.
     with quietly(), torch.random.fork_rng(devices=[]):
         network, tokenizer = _load_network(folder, _load_config(folder)), _load_tokenizer(folder)
         _try_out(folder, network, tokenizer)
@@ -126,6 +129,7 @@ def _installed_folder(name: str) -> Path | None:
         files = importlib.metadata.files(name) or []
     except (importlib.metadata.PackageNotFoundError, ValueError):
         return None
+    # The package's metadata lists its files; importing it would run its code.
     folders = [Path(str(file.locate())).parent for file in files if file.name == _WEIGHTS]
     return next((folder for folder in folders if (folder / "config.json").is_file()), None)
 
@@ -201,6 +205,7 @@ def _load_network(folder: Path, config: Any) -> nn.Module:
             dtype=torch.float32,
             output_loading_info=True,
         )
+    # Missing weights would stay random without an error. The pooler is not used, so it may be missing.
     missing = sorted(key for key in info["missing_keys"] if "pooler." not in key)
     if missing or info["mismatched_keys"]:
         odd = missing or sorted(map(str, info["mismatched_keys"]))

@@ -24,6 +24,7 @@ class ResNet18(Encoder):
         self.in_channels, self.width = in_channels, width
         c = [scaled(channels, width) for channels in (64, 128, 256, 512)]
         self.backbone = nn.Sequential(
+            # A 3×3 stem of stride 1 and no max-pooling: a 7×7 stem would leave little of a 32×32 image.
             nn.Conv2d(in_channels, c[0], 3, padding=1, bias=False),
             nn.BatchNorm2d(c[0]),
             nn.ReLU(inplace=True),
@@ -33,6 +34,7 @@ class ResNet18(Encoder):
             _stage(c[2], c[3], stride=2),
             nn.AdaptiveAvgPool2d(1),
         )
+        # The appendix counts no bias in the hidden layer; BatchNorm would cancel it.
         self.projector = projector(c[3], scaled(256, width), scaled(128, width), hidden_bias=False)
         self.online_head = nn.Linear(c[3], 1)
 
@@ -52,6 +54,7 @@ class BasicBlock(nn.Module):
         self.conv2 = nn.Conv2d(size_out, size_out, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(size_out)
         self.downsample: nn.Module | None = None
+        # A 1×1 convolution where the shortcut changes shape, otherwise the identity.
         if stride != 1 or size_in != size_out:
             self.downsample = nn.Sequential(
                 nn.Conv2d(size_in, size_out, 1, stride=stride, bias=False), nn.BatchNorm2d(size_out)

@@ -46,6 +46,7 @@ def _vocabulary(words: tuple[str, ...]) -> tuple[dict[str, int], list[tuple[str,
     """Every byte, and each word with and without the space before it, grown from the left one letter at a time."""
     from tokenizers.pre_tokenizers import ByteLevel
 
+    # Special tokens first: RoBERTa's padding token has the number 1.
     vocabulary = {token: i for i, token in enumerate([*_SPECIAL, *sorted(ByteLevel.alphabet())])}
     merges: list[tuple[str, str]] = []
     for whole in (form for word in words for form in (word, f"Ġ{word}")):

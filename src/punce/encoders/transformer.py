@@ -57,6 +57,7 @@ class Transformer(Encoder):
         self.sha256 = fingerprint(folder)
         self.pooling, self.projection_size = pooling, projection_size
         self.backbone, self._tokenizer = load_pretrained(folder)
+        # To tell later whether training changed the network: then a saved model must keep its weights.
         self._as_loaded = self.weights_digest()
         self.max_length = min(max_length, _longest(self.backbone, self._tokenizer))
         size = int(self.backbone.config.hidden_size)  # type: ignore[union-attr, arg-type]
@@ -97,6 +98,7 @@ class Transformer(Encoder):
         at_once = _ROWS_AT_ONCE.get(x.device.type, _ROWS_AT_ONCE_GPU)
         if len(x) <= at_once:
             return self._pooled(x)
+        # Rows of similar length go through together, so that little of a batch is padding.
         order = (x >= 0).sum(1).argsort(descending=True, stable=True)
         h = torch.cat([self._pooled(x[rows]) for rows in torch.split(order, at_once)])
         return h[order.argsort()]
@@ -109,6 +111,7 @@ class Transformer(Encoder):
         hidden: Tensor = self.backbone(input_ids=ids, attention_mask=is_token.long()).last_hidden_state
         if self.pooling == "first":
             return hidden[:, 0]
+        # Padding must not enter the mean: a text's embedding would depend on its neighbours in the batch.
         weight = is_token.to(hidden.dtype)[:, :, None]
         return (hidden * weight).sum(1) / weight.sum(1).clamp_min(1.0)
 
@@ -129,6 +132,7 @@ class Transformer(Encoder):
             for chosen in _chunks(order, at_once):
                 result[chosen] = self._pooled(_padded([rows[i] for i in chosen]).to(device)).float().cpu()
                 shown.advance("")
+        # Dropout was off; the caller gets the module back in the mode it had.
         self.train(was_training)
         return result
 

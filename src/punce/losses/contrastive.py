@@ -40,6 +40,7 @@ class Anchors:
     @cached_property
     def n_others(self) -> int:
         """Anchors of the global batch that are neither a given anchor nor its other view: 2b − 2."""
+        # The count is summed over ranks, because ranks may hold different numbers of rows.
         return collectives.global_count(len(self.z), self.z.device) - 2
 
     @cached_property
@@ -63,6 +64,7 @@ class LabelledGroup:
     @classmethod
     def of(cls, z: Tensor, members: Tensor) -> LabelledGroup:
         """Sum the rows of `z` for which `members` is true, over every rank."""
+        # Σ_{j∈G\i} z_j = S_G − z_i: one sum serves every anchor, so a target costs O(b·d) and not O(b²·d).
         total = collectives.global_sum(torch.where(members, z, 0.0).sum(0))
         return cls(total, collectives.global_sum(members.sum().to(z.dtype)))
 
@@ -72,6 +74,7 @@ class LabelledGroup:
 
     def mean_without(self, z: Tensor) -> Tensor:
         """Σ_{j≠i} z_j / (|G| − 1) for members `z` = z_i. A labelled row has two views, so |G| ≥ 2 for a member."""
+        # The clamp matters only for rows that are not members; torch.where drops their value afterwards.
         return (self.total - z) / (self.count - 1.0).clamp_min(1.0)
 
 
@@ -94,6 +97,7 @@ class ContrastiveLoss(nn.Module):
 
     def per_anchor(self, anchors: Anchors) -> Tensor:
         """ℓ⁽ⁱ⁾ = lse_i − z_i·t_i/τ of every anchor of this rank. Shape: (M,)."""
+        # The only term with pairs of anchors, and the same for every loss.
         lse = log_partition(anchors.z, self.temperature)
         return lse - (anchors.z * self.target(anchors)).sum(1) / self.temperature
 
@@ -108,6 +112,7 @@ class ContrastiveLoss(nn.Module):
 
 def labelled_or_pair_target(anchors: Anchors) -> Tensor:
     """Labelled anchors: mean of the *other* labelled views of their class. Unlabelled ones: their other view."""
+    # Both branches are computed for all anchors: torch.where is cheaper than indexing, and works under ranks.
     target = torch.where(anchors.is_positive, anchors.positives.mean_without(anchors.z), anchors.pair)
     return torch.where(anchors.is_negative, anchors.negatives.mean_without(anchors.z), target)
 
@@ -122,6 +127,7 @@ def two_view_anchors(z: Tensor, labels: Tensor | None) -> Anchors:
     elif labels.dtype == torch.bool:
         labels = labels.to(torch.int8)
     check_vocabulary(labels)
+    # Anchor i and anchor i + b are the two views of row i, so rolling by b gives every anchor its pair.
     both = labels.to(z.device).repeat(2)[:, None]
     return Anchors(unit, unit.roll(b, 0), both == POSITIVE, both == NEGATIVE)
 
@@ -135,6 +141,7 @@ def unit_rows(z: Tensor) -> Tensor:
     lengths = z.norm(dim=1, keepdim=True)
     if not bool(lengths.isfinite().all()):
         raise _non_finite(z, lengths)
+    # 1/inf = 0: a zero row stays zero, without the NaN gradient that 0/0 would give.
     return z * torch.where(lengths > 0, lengths, torch.inf).reciprocal()
 
 
@@ -146,6 +153,7 @@ def _check_shapes(z: Tensor, labels: Tensor | None) -> None:
         )
     if not z.is_floating_point():
         raise InputError(f"z must be floating point, got {z.dtype}")
+    # A rank may hold no row of the last batch; only an empty global batch is an error.
     if z.shape[1] == 0 and collectives.world_size() == 1:
         raise InputError("z holds no row: the batch is empty")
     if labels is not None and labels.shape != z.shape[1:2]:
@@ -159,6 +167,7 @@ def _non_finite(z: Tensor, lengths: Tensor) -> InputError:
     b = len(z) // 2
     bad = (~lengths.squeeze(1).isfinite()).nonzero().squeeze(1)
     where = ", ".join(f"view {int(i) // b} row {int(i) % b}" for i in bad[:5])
+    # Finite rows whose squared length overflows are a different mistake from NaN in the input.
     kind = "non-finite" if not bool(z[bad].isfinite().all()) else f"too large for {z.dtype}"
     return InputError(
         f"{len(bad)} projections are {kind}: {where}{', …' if len(bad) > 5 else ''}; "

@@ -34,6 +34,7 @@ class DCL(ContrastiveLoss):
 
     def target(self, anchors: Anchors) -> Tensor:
         """The pair term is InfoNCE's."""
+        # DCL differs from InfoNCE in the denominator only.
         return anchors.pair
 
     def per_anchor(self, anchors: Anchors) -> Tensor:
@@ -47,7 +48,10 @@ class DCL(ContrastiveLoss):
         """log(Ng_i / pos_i), where x_i = log((pos_i + neg_i)/pos_i) ≥ 0, so that neg_i/pos_i = e^x − 1."""
         # (e^x − 1 − τ⁺M)/(1 − τ⁺) = e^x (1 − share)/(1 − τ⁺); only its logarithm cannot overflow.
         share = (1.0 + self.tau_plus * n_others) * (-x).exp()
+        # Chuang's lower bound M_n·e^{−1/τ}, divided by pos_i. A batch of one row has no others and no bound.
         floor = math.log(n_others) - 1 / self.temperature - log_pos if n_others else torch.full_like(x, -math.inf)
+        # The correction can be negative; then the bound counts. The inner where keeps log1p away from −1, where its
+        # gradient is infinite even if the branch is not taken.
         above_zero = share < 1.0
         corrected = x + torch.log1p(-torch.where(above_zero, share, 0.0)) - math.log1p(-self.tau_plus)
         return torch.where(above_zero, torch.maximum(corrected, floor), floor)

@@ -97,6 +97,7 @@ class _LogPartition(torch.autograd.Function):
         (grad,) = grads
         z, lse, rows, *kept = ctx.saved_tensors
         with _full_precision(z):
+            # Only with create_graph=True: someone wants the second derivative.
             if torch.is_grad_enabled():
                 return _differentiable_grad(z, grad, ctx), None, None
             gathered = GatheredRows(rows, ctx.start, ctx.stop)
@@ -139,6 +140,7 @@ def _spans(gathered: GatheredRows, tile: int, *, upper: bool) -> Iterator[_Span]
     """All tiles of this rank's rows against all columns, or those on and above the diagonal."""
     n_rows, n_columns = gathered.stop - gathered.start, len(gathered.rows)
     for i in range(0, n_rows, tile):
+        # The upper half suffices in one process: E is symmetric, and a tile serves its mirror image as well.
         for j in range(i if upper else 0, n_columns, tile):
             rows, columns = slice(i, min(i + tile, n_rows)), slice(j, min(j + tile, n_columns))
             yield _Span(rows, columns, gathered.start + i - j)
@@ -177,11 +179,13 @@ class _Tiles:
                 yield span, self._compute(span, scratch[: math.prod(span.shape)].view(span.shape))
 
     def _compute(self, span: _Span, out: Tensor) -> Tensor:
+        # Dividing the rows by τ costs K numbers a row; dividing the tile would cost M.
         torch.mm(self.rows[span.rows] / self._temperature, self.gathered.rows[span.columns].T, out=out)
         return _fill_self(out.exp_(), span.offset, 0.0)
 
 
 def _fill_self(tile: Tensor, offset: int, value: float) -> Tensor:
+    # k ≠ i: a point does not meet itself. Only tiles that the diagonal crosses need it.
     if -tile.shape[0] < offset < tile.shape[1]:
         tile.diagonal(offset).fill_(value)
     return tile
@@ -199,6 +203,7 @@ def _row_sums(tiles: _Tiles, n: int) -> Tensor:
 def _grad_from_tiles(tiles: _Tiles, a: Tensor) -> Tensor:
     """τ dz_i = Σ_{j≠i} E_ij (a_i + a_j) z_j; all that ranks exchange is one number per row."""
     z, all_z = tiles.rows, tiles.gathered.rows
+    # a_j of other ranks: one number a row, where gathering gradients would send K.
     all_a = collectives.gather_rows(a).rows
     dz, scratch = torch.zeros_like(z), z.new_empty(0)
     for span, exp in tiles:
@@ -223,6 +228,7 @@ def _running_max_lse(gathered: GatheredRows, temperature: float, tile: int) -> T
     lse = z.new_full((len(z),), -math.inf)
     for rows, columns, offset in _spans(gathered, tile, upper=False):
         similarity = _scaled_similarity(z[rows], gathered.rows[columns], offset, temperature)
+        # logaddexp carries the running maximum from tile to tile.
         lse[rows] = torch.logaddexp(lse[rows], similarity.logsumexp(1))
     return lse
 
@@ -255,6 +261,7 @@ def _differentiable_grad(z: Tensor, grad: Tensor, ctx: Any) -> Tensor:
             "create_graph=True"
         )
     similarity = (z @ z.T / ctx.temperature).fill_diagonal_(-math.inf)
+    # Softmax over an empty set is NaN; a lone row has no partner.
     p = similarity.softmax(1) if len(z) > 1 else torch.zeros_like(similarity)
     weights = grad[:, None] * p
     dz: Tensor = (weights + weights.T) @ z / ctx.temperature

@@ -44,12 +44,14 @@ class PuNCE(ContrastiveLoss):
 
     def forward(self, z: Tensor, labels: Tensor | None = None) -> Tensor:
         """Mean loss of the anchors; `labels` None means that every row is unlabelled."""
+        # The released code has no PNU form.
         if self.weighting == "released" and labels is not None:
             refuse_negatives(labels, "PuNCE(weighting='released')")
         return super().forward(z, labels)
 
     def target(self, anchors: Anchors) -> Tensor:
         """The SCL target for labelled anchors, the π-weighted mixture for unlabelled ones."""
+        # What remains, 1 − w_P − w_N, stays with the anchor's own second view.
         w_p, w_n = self._weights(anchors)
         mixed = (1.0 - w_p - w_n) * anchors.pair
         mixed = mixed + w_p * anchors.positives.mean() + w_n * anchors.negatives.mean()
@@ -60,6 +62,7 @@ class PuNCE(ContrastiveLoss):
         n_p, n_n = anchors.positives.count, anchors.negatives.count
         if self.weighting == "released":
             return (n_p > 0).to(n_p.dtype) * (self.prior / (1.0 + self.prior)), torch.zeros_like(n_n)
+        # mean(P ∪ a(i)) gives each of its |P| + 1 views the same weight; an empty group gets weight 0.
         return self.prior * n_p / (n_p + 1.0), (1.0 - self.prior) * n_n / (n_n + 1.0)
 
     def extra_repr(self) -> str:

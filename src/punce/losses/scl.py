@@ -19,4 +19,5 @@ class SCL(ContrastiveLoss):
 
     def target(self, anchors: Anchors) -> Tensor:
         """t_i = mean of P\\i or N\\i for labelled anchors, z_{a(i)} for unlabelled ones."""
+        # The unlabelled term is the plain InfoNCE one: the labels do not reach unlabelled anchors.
         return labelled_or_pair_target(anchors)

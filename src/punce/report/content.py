@@ -114,6 +114,7 @@ class Histogram:
         bins = len(self.edges) - 1
         fits = bins >= 1 and bins == len(self.labelled) == len(self.unlabelled)
         _require(fits, f"histogram: {len(self.edges)} edges need {bins} counts of each kind")
+        # Charts divide by the width of a bin.
         rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
         _require(rising, "histogram.edges must rise")
 
@@ -171,6 +172,7 @@ class RowMap:
 
     def __post_init__(self) -> None:
         n = len(self.x)
+        # Checked here and not in the page, so that a damaged report.json is refused when it is read.
         _require(1 <= n <= MAX_POINTS, f"map: {n} points, but 1 to {MAX_POINTS} can be shown; choose with map_rows()")
         for name in ("y", "probability", "labels", "names"):
             _require(len(getattr(self, name)) == n, f"map.{name} needs {n} entries, got {len(getattr(self, name))}")
@@ -253,6 +255,7 @@ class ReportContent:
         if not isinstance(tree, dict):
             raise InputError(f"a report must be a JSON object, got {type(tree).__name__}")
         fields = dict(tree)
+        # The version comes first: another format would otherwise fail with a puzzling field name.
         version = fields.pop("format", None)
         if version != FORMAT:
             raise InputError(f"a report of format {version!r} cannot be read, only {FORMAT}; fit again to rewrite it")

@@ -23,6 +23,7 @@ def encode(value: Any) -> Any:
         return {str(name): encode(inner) for name, inner in value.items()}
     if isinstance(value, np.ndarray | list | tuple | set | frozenset):
         return [encode(inner) for inner in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    # Before float: np.float64 is a float, but np.float32 and np.int64 are nothing json knows.
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -63,6 +64,7 @@ def _decode_union(kind: Any, tree: Any, where: str) -> Any:
         return None
     if type(tree) in options:  # exact first, so that True stays a bool and 3 an int
         return tree
+    # `X | None` with a value: decode as X. Unions of several classes do not occur.
     rest = [option for option in options if option is not types.NoneType]
     if len(rest) == 1:
         return decode(rest[0], tree, where)
@@ -80,6 +82,7 @@ def _decode_tuple(inner: tuple[Any, ...], tree: Any, where: str) -> tuple[Any, .
 
 def _decode_fields(kind: Any, tree: dict[str, Any], where: str) -> Any:
     hints = _hints(kind)
+    # Strict: a field that this version does not know would otherwise vanish from the page without a word.
     unknown = sorted(set(tree) - set(hints))
     if unknown:
         raise InputError(f"{where}: unknown field {unknown[0]!r}; known are {sorted(hints)}")
@@ -91,6 +94,7 @@ def _decode_fields(kind: Any, tree: dict[str, Any], where: str) -> Any:
 
 
 def _decode_scalar(kind: Any, tree: Any, where: str) -> Any:
+    # JSON writes 1.0 as 1 in other languages; bool is an int in Python and must not pass for a number.
     if kind is float and isinstance(tree, int) and not isinstance(tree, bool):
         return float(tree)
     if type(tree) is not kind or (kind is float and not math.isfinite(tree)):

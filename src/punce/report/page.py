@@ -74,6 +74,7 @@ def page_environment(package: str = "punce.report") -> jinja2.Environment:
 
 @cache
 def _template() -> jinja2.Template:
+    # The template calls these; it never sees Python beyond them.
     environment = page_environment()
     names = ("count", "percent", "percent_range", "level", "number", "sort_key", "shorten")
     environment.filters.update({name: getattr(words, name) for name in names})
@@ -119,6 +120,7 @@ def _hash(source: str) -> str:
 def asset(name: str, package: str = "punce.report") -> str:
     """A style sheet or script; line ends as the browser sees them, or the hash would not match."""
     text = resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
+    # A checkout on Windows may have CRLF, but HTML parsing turns it into LF before the hash is taken.
     return text.replace("\r\n", "\n")
 
 
@@ -165,6 +167,7 @@ def _drawings(content: ReportContent) -> dict[str, Callable[[int], Markup]]:
 
 def training_panels(stage: str, epochs: Sequence[dict[str, float | None]]) -> list[Markup]:
     """One small chart for each quantity of a stage; rows without an epoch are counted from 1."""
+    # Epochs may have different columns; keep the order of first appearance.
     names = [name for name in dict.fromkeys(name for row in epochs for name in row) if name != "epoch"]
     at = [float(row.get("epoch") or i + 1) for i, row in enumerate(epochs)]
     return [charts.curve_panel(stage, name.replace("_", " "), at, [row.get(name) for row in epochs]) for name in names]

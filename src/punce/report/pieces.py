@@ -24,6 +24,7 @@ def score_histogram(
     """Counts of P and U in equal bins: over [0, 1] when every score lies there, over the scores' range otherwise."""
     p, u = _column(p_scores, "p_scores"), _column(u_scores, "u_scores")
     both = np.concatenate([p, u])
+    # A fixed axis for probabilities, so that two reports can be compared by eye.
     is_probability = both.min() >= 0.0 and both.max() <= 1.0
     edges = np.linspace(0.0, 1.0, bins + 1) if is_probability else np.histogram_bin_edges(both, bins)
     named = axis or ("Estimated probability of being positive" if is_probability else "Score")
@@ -63,6 +64,8 @@ def review_curve(
     drawn_t, drawn_q = _jeffreys_draws(share, p, u, draws, rng)
     recall = np.vstack([_recall_at(share, p, u), drawn_t])
     called = np.vstack([share, drawn_q])
+    # Positives above the cut, as a share of U: at most π and the share above the cut, at least what exceeds the
+    # share below the cut.
     hits = np.clip(priors * recall, np.maximum(0.0, called + priors - 1.0), np.minimum(called, priors))
     precision, found = _intervals(hits / called, confidence), _intervals(hits / priors, confidence)
     return ReviewCurve(tuple(rows.tolist()), precision, found, n, confidence)
@@ -86,6 +89,7 @@ def prior_sensitivity(
     p, u = _column(p_probability, "p_probability"), _column(u_probability, "u_probability")
     everyone = u if unlabelled is None else _column(unlabelled, "unlabelled")
     prior = check_prior(prior, open_interval=True)
+    # A share must lie in (0, 1); a shift beyond that is left out.
     values = [value for value in (prior - shift, prior, prior + shift) if 0.0 < value < 1.0]
     return tuple(_at_prior(p, u, everyone, value, value / prior, threshold) for value in values)
 
@@ -93,6 +97,7 @@ def prior_sensitivity(
 def _at_prior(p: Floats, u: Floats, everyone: Floats, prior: float, scale: float, threshold: float) -> SensitivityRow:
     above_p, above_u, above = (np.minimum(1.0, values * scale) >= threshold for values in (p, u, everyone))
     recall, called = float(above_p.mean()), float(above_u.mean())
+    # The same bounds as in the review curve.
     hits = float(np.clip(prior * recall, max(0.0, called + prior - 1.0), called))
     return SensitivityRow(
         prior=prior,
@@ -111,6 +116,7 @@ def _recall_at(share: Floats, p: Floats, u: Floats) -> Floats:
     A majorant flatters; half a row less of P and more of U above each score takes most of that back (simulated with
     20 to 1,000 held-out positives: bias of the precision at most 0.05 either way).
     """
+    # q is the share of U above a score, t that of P.
     q, t = _roc(p, u)
     q[1:] = (q[1:] * len(u) + 0.5) / (len(u) + 0.5)
     t[:-1] = np.maximum(0.0, t[:-1] - 0.5 / len(p))
@@ -122,6 +128,7 @@ def _jeffreys_draws(share: Floats, p: Floats, u: Floats, draws: int, rng: np.ran
     """Draws of t and of q at the scores that cut off each `share` of U. Shapes: (B, K)."""
     above_p, above_u = np.interp(share, *_roc(p, u)) * len(p), share * len(u)
     size = (draws, len(share))
+    # Jeffreys: Beta(k + ½, n − k + ½) for k of n rows above the cut.
     t = rng.beta(above_p + 0.5, len(p) - above_p + 0.5, size)
     q = rng.beta(above_u + 0.5, len(u) - above_u + 0.5, size)
     return t, q
@@ -151,6 +158,7 @@ def _turns_up(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
 
 def _review_grid(n: int, points: int) -> npt.NDArray[np.int64]:
     """Whole numbers of rows up to n, finer at the top of the list where the decision is made."""
+    # Half of the points in geometric steps, half in equal steps.
     fine = np.geomspace(1, n, points // 2) if n > 1 else np.array([1.0])
     even = np.linspace(1, n, points - points // 2)
     return np.unique(np.round(np.concatenate([fine, even])).astype(np.int64))
@@ -160,6 +168,7 @@ def _intervals(draws: Floats, confidence: float) -> tuple[Interval, ...]:
     """Row 0 is the estimate, the rest are draws; every interval holds its estimate. Shape: (1 + B, K)."""
     value = draws[0]
     low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    # Quantiles of draws need not hold the estimate, because the estimate is smoothed.
     low, high = np.minimum(low, value), np.maximum(high, value)
     stacked = np.round(np.stack([value, low, high], axis=1), 5).tolist()
     return tuple(Interval(*triple) for triple in stacked)

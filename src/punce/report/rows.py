@@ -32,6 +32,7 @@ def map_rows(labels: npt.ArrayLike, *, limit: int = MAX_POINTS, random_state: in
         return np.arange(len(values))
     rng = np.random.default_rng(random_state)
     labelled, rest = (rng.permutation(np.flatnonzero(side)) for side in (values != 0, values == 0))
+    # At most a third labelled, but more if there are too few unlabelled rows to fill the map.
     from_labelled = max(min(len(labelled), limit // 3), limit - len(rest))
     return np.sort(np.concatenate([labelled[:from_labelled], rest[: limit - from_labelled]]))
 
@@ -45,7 +46,9 @@ def lay_out(features: npt.ArrayLike, *, random_state: int = 0) -> tuple[npt.NDAr
     n, d = values.shape
     if n < 3 or d < 2:
         return np.pad(values[:, :2], ((0, 0), (0, max(0, 2 - d)))), "features"
+    # t-SNE on 50 components is as good as on thousands, and much faster.
     reduced = PCA(min(50, n, d), random_state=random_state).fit_transform(values)
+    # t-SNE of few rows invents clusters.
     if n < 50:
         return reduced[:, :2], "PCA"
     tsne = TSNE(perplexity=min(30.0, n / 4), init="pca", angle=0.7, max_iter=500, random_state=random_state)
@@ -71,6 +74,7 @@ def row_map(
     points = np.asarray(xy, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
         raise InputError(f"xy must be finite numbers of shape (n, 2), got shape {points.shape}")
+    # To the unit square with four digits: finer than a pixel, and half the bytes.
     span = np.maximum(np.ptp(points, axis=0), 1e-12)
     unit = np.round((points - points.min(axis=0)) / span, 4)
     columns, cells = _cells(table, _HOVER_COLUMNS, _HOVER_CELL)
@@ -101,6 +105,7 @@ def top_rows(
 ) -> TopRows:
     """The `limit` unlabelled rows of highest probability, ties in row order, with what a reviewer wants to see."""
     values = np.asarray(probability, dtype=np.float64)
+    # Stable: equal probabilities keep the order that the caller gave them.
     best = np.argsort(-values, kind="stable")[:limit]
     columns, cells = _cells(table.iloc[best] if table is not None else None, _TABLE_COLUMNS, _TABLE_CELL)
     rows = tuple(
@@ -125,6 +130,7 @@ def plain_cell(value: Any, limit: int = _TABLE_CELL) -> Cell:
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else None
+    # pandas has three missing values; comparing by name avoids importing it.
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     return shorten(str(value), limit)
@@ -165,6 +171,7 @@ def thumbnail_sheet(
     largest = max(max(picture.size) for picture in pictures)
     start = min(tile, largest)
     sizes = [start, *(size for size in _TILE_SIZES if size < start)]
+    # Smaller tiles until the sheet fits the budget; the smallest is taken in any case.
     for size in sizes:
         columns = int(np.ceil(np.sqrt(len(pictures))))
         uri = _uri(_sheet(pictures, size, columns), "WEBP", quality=70, method=4)
@@ -178,6 +185,7 @@ def as_picture(image: npt.ArrayLike | Image.Image) -> Image.Image:
     if isinstance(image, Image.Image):
         return image
     array = np.asarray(image)
+    # Channels first, as torch has them, when the last dimension cannot be channels.
     if array.ndim == 3 and array.shape[-1] not in (1, 3, 4) and array.shape[0] in (1, 3, 4):
         array = np.moveaxis(array, 0, -1)
     if array.ndim == 3 and array.shape[-1] == 1:
@@ -190,6 +198,7 @@ def as_picture(image: npt.ArrayLike | Image.Image) -> Image.Image:
 def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if array.dtype == np.uint8:
         return array
+    # NaN shows as black: a picture of a damaged row is better than none.
     values = np.nan_to_num(array.astype(np.float64), posinf=0.0, neginf=0.0)
     low, high = (0.0, 1.0) if values.min() >= 0.0 and values.max() <= 1.0 else (values.min(), values.max())
     return np.round((values - low) * (255.0 / max(high - low, 1e-12))).astype(np.uint8)
@@ -217,6 +226,7 @@ def _fit(picture: Image.Image, tile: int) -> Image.Image:
     """Scaled to fit a tile and centred on black, so that shapes keep their proportions."""
     scale = tile / max(picture.size)
     width, height = (max(1, round(side * scale)) for side in picture.size)
+    # Enlarged digits of 8 × 8 stay sharp; photographs are reduced smoothly.
     how = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.LANCZOS
     square = Image.new(picture.mode, (tile, tile))
     square.paste(picture.resize((width, height), how), ((tile - width) // 2, (tile - height) // 2))

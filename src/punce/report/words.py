@@ -10,6 +10,7 @@ from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCu
 
 NBSP = "\u00a0"
 MISSING = "–"
+# Control characters except tab, newline and carriage return: HTML forbids them.
 _NOT_TEXT = dict.fromkeys((*range(9), 11, *range(14, 32), *range(127, 160)), "�")
 
 MEASURES: dict[str, str] = {
@@ -63,18 +64,21 @@ def number(value: Any, decimals: int | None = None) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    # Very large and very small numbers stay in exponent form, whatever the column's decimals.
     short = f"{value:.4g}"
     return short if decimals is None or "e" in short else f"{value:,.{decimals}f}"
 
 
 def decimals_of(values: Iterable[Any]) -> int:
     """The decimals that the most precise of a column's numbers needs at four figures, at most six."""
+    # At most six: float noise in one cell must not widen the whole column.
     shorts = [f"{value:.4g}" for value in values if isinstance(value, float) and math.isfinite(value)]
     return min(6, max((len(short.partition(".")[2]) for short in shorts if "e" not in short), default=0))
 
 
 def sort_key(value: Cell) -> str | None:
     """What the sort script reads for a number; None for text."""
+    # repr keeps all digits, so that the sort script orders as Python would.
     numeric = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return repr(float(value)) if numeric and value is not None else None
 
@@ -84,6 +88,7 @@ def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
     if data is None or prior is None:
         return None
     hidden, n = count(prior.value * data.unlabelled), count(data.unlabelled)
+    # A given share has no interval, and the sentence must say whose number it is.
     if prior.low is None or prior.high is None:
         share = percent(prior.value)
         return f"About {hidden} of {n} unlabelled rows are positive, if the given share of {share} is right."
@@ -112,6 +117,7 @@ def review_goals(
     found = []
     for goal in goals:
         for rows, precision, recall in zip(curve.rows, curve.precision, curve.recall, strict=True):
+            # The first, and so the fewest rows; a goal that is never reached is left out.
             if recall.value is not None and recall.value >= goal:
                 found.append((goal, rows, precision))
                 break

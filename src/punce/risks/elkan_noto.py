@@ -60,6 +60,7 @@ def weighted_duplicates(
     if prior is None:
         weights[is_u] = duplicate_weights(g[is_u], c)
     else:
+        # A known prior replaces c, whose estimate is too small where classes overlap.
         weights[is_u] = rescale_to_prior(_odds(g[is_u]), prior)
     return WeightedDuplicates(weights, c, g)
 
@@ -80,7 +81,9 @@ def out_of_fold_scores(
     folds = StratifiedKFold(n_splits=n_splits, shuffle=True, random_state=random_state)
     for train, held_out in folds.split(np.zeros(len(labels)), is_p):
         fitted = _calibrated(model, n_positive=int(is_p[train].sum())).fit(_take(X, train), is_p[train])
+        # Out of fold: a model that saw a row labelled 0 has learned that this row is not positive.
         g[held_out] = fitted.predict_proba(_take(X, held_out))[:, 1]
+    # Calibration can return exactly 1, which would be infinite odds.
     return np.clip(g, 0.0, 1.0 - _EDGE)
 
 
@@ -110,6 +113,7 @@ def rescale_to_prior(odds: Floats, prior: float) -> Floats:
     if odds.ndim != 1 or len(odds) == 0 or not np.isfinite(odds).all() or (odds < 0).any():
         raise InputError(f"odds must be finite numbers >= 0, one per unlabelled row; got shape {odds.shape}")
     wanted = prior * len(odds)
+    # A weight of at most 1 on each row with any chance cannot reach this mean.
     if np.count_nonzero(odds) < wanted:
         raise InputError(
             f"only {np.count_nonzero(odds)} of {len(odds)} unlabelled rows have any chance of being positive, "
@@ -176,6 +180,7 @@ def _check_rows(X: Any, labels: npt.NDArray[Any], n_splits: int) -> None:
     if len(labels) != _n_rows(X):
         raise InputError(f"X has {_n_rows(X)} rows but there are {len(labels)} labels")
     fewest = int(min((labels == POSITIVE).sum(), (labels == UNLABELLED).sum()))
+    # Rows of the rarer kind that remain when the largest fold is held out (−(−a // b) rounds up).
     in_training = fewest - -(-fewest // max(n_splits, 1))
     if n_splits < 2 or fewest < n_splits or in_training < _INNER_FOLDS:
         raise InputError(

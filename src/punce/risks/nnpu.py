@@ -54,7 +54,9 @@ class NNPU(Risk):
         is_p, is_u = labels == POSITIVE, labels == UNLABELLED
         as_positive, as_negative = self.surrogate(scores), self.surrogate(-scores)
         stats = group_means([(as_positive, is_p), (as_negative, is_p), (as_negative, is_u)])
+        # Global means: every rank then takes the same branch below.
         p_plus, p_minus, u_minus = stats.means
+        # Without unlabelled rows r is unknown; 0 leaves the step on the positive part.
         has_u = stats.counts[2] > 0
         return self.prior * p_plus, (u_minus - self.prior * p_minus) * has_u
 

@@ -23,6 +23,7 @@ class PN(Risk):
     def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Mean of ℓ(±g) over all rows of all ranks."""
         scores, labels = checked_batch(scores, labels)
+        # Everything that is not labelled 1, unlabelled rows included, counts as negative: that is the bias.
         margin = torch.where(labels == POSITIVE, scores, -scores)
         return group_means([(self.surrogate(margin), torch.ones_like(scores))]).means[0]
 

@@ -65,6 +65,7 @@ class PvU(Risk):
         """Where to cut: 0, or with ``correction="threshold"`` the logit of the shifted probability threshold."""
         if self.correction != "threshold" or self.prior is None:
             return 0.0
+        # P and U have equal weight in this risk, so β' = ½ (the default of decision_threshold).
         threshold = decision_threshold(self.prior, target_share=self.target_share)
         return math.log(threshold / (1.0 - threshold))
 
@@ -83,6 +84,7 @@ class PvU(Risk):
         if self.correction == "none":
             return self._weighted_mean(as_positive, as_negative, is_p, is_u)
         p_plus, u_minus = group_means([(as_positive, is_p), (as_negative, is_u)]).means
+        # Balanced, whatever the numbers of rows: the threshold assumes it.
         return 0.5 * p_plus + 0.5 * u_minus
 
     def value(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -101,6 +103,7 @@ class PvU(Risk):
     ) -> Tensor:
         if self.prior is None:
             return self._weighted_mean(as_positive, as_negative, positive, negative)
+        # E_+ is a weighted mean over labelled rows and w-weighted unlabelled ones; the other mean is over U alone.
         plus, minus = group_means([(as_positive, positive), (as_negative * negative, is_u)]).means
         return self.prior * plus + minus
 

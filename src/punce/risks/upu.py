@@ -39,6 +39,7 @@ class UPU(Risk):
         is_p, is_u = labels == POSITIVE, labels == UNLABELLED
         as_positive, as_negative = self.surrogate(scores), self.surrogate(-scores)
         p_plus, p_minus, u_minus = group_means([(as_positive, is_p), (as_negative, is_p), (as_negative, is_u)]).means
+        # E_U ℓ(−g) counts the hidden positives as negatives; −π E_P ℓ(−g) takes that part out again.
         return self.prior * p_plus + u_minus - self.prior * p_minus
 
     def extra_repr(self) -> str:

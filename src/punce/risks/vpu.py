@@ -41,12 +41,14 @@ class VPU(Risk):
         refuse_negatives(labels, "VPU")
         is_p, is_u = labels == POSITIVE, labels == UNLABELLED
         log_phi = functional.logsigmoid(scores)
+        # log mean exp with the global maximum subtracted, so that exp cannot underflow to log 0.
         shift = _global_maximum(log_phi[is_u])
         # Masked before exp: a labelled row may lie far above every unlabelled one.
         shifted_phi = torch.exp(torch.where(is_u, log_phi - shift, torch.zeros_like(log_phi)))
         stats = group_means([(log_phi, is_p), (shifted_phi, is_u)])
         mean_log_p, mean_phi_u = stats.means
         has_u = stats.counts[1] > 0
+        # log 1 = 0 where there is no unlabelled row; the + 1.0 keeps the gradient finite.
         log_mean_u = torch.log(torch.where(has_u, mean_phi_u, mean_phi_u + 1.0)) + shift
         return log_mean_u - mean_log_p
 
@@ -100,6 +102,7 @@ def _global_maximum(values: Tensor) -> Tensor:
     """The largest value on any rank, without gradient; 0 when no rank holds one."""
     none = values.new_full((1,), -math.inf)
     local = torch.cat([values.detach(), none]).max().reshape(1)
+    # Every rank must subtract the same shift, also one without unlabelled rows.
     largest = gather_rows(local).rows.max()
     return torch.where(torch.isinf(largest), torch.zeros_like(largest), largest)
 

@@ -17,11 +17,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from punce.views import counter
+
+if TYPE_CHECKING:
+    from punce.views.image import Image
 
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as in PIL, torchvision and kornia
 _YIQ = (LUMA, (0.596, -0.274, -0.322), (0.211, -0.523, 0.312))
@@ -38,15 +42,15 @@ class Colour:
     hue: Tensor  # share of a full turn
 
 
-def draw(keys: Tensor, *, jitter: tuple[float, float, float, float], jitter_probability: float, grey: float) -> Colour:
+def draw(keys: Tensor, view: Image) -> Colour:
     """Draw the parameters of B images from their keys (B,): factors in [max(0, 1 − s), 1 + s], hue in ±s."""
     gate, greying, brightness, contrast, saturation, hue = counter.uniform(keys, 6, stream=_STREAM).unbind()
-    on = gate < jitter_probability
+    jitter, on = view.jitter, gate < view.jitter_probability
     saturation = torch.where(on, _factor(saturation, jitter[2]), 1.0)
     return Colour(
         brightness=torch.where(on, _factor(brightness, jitter[0]), 1.0),
         contrast=torch.where(on, _factor(contrast, jitter[1]), 1.0),
-        saturation=torch.where(greying < grey, 0.0, saturation),
+        saturation=torch.where(greying < view.grey, 0.0, saturation),
         hue=torch.where(on, jitter[3] * (2 * hue - 1), 0.0),
     )
 
@@ -59,6 +63,7 @@ def _factor(u: Tensor, strength: float) -> Tensor:
 def matrices(c: Colour) -> tuple[Tensor, Tensor]:
     """A (B, 3, 3), and what a takes from the mean colour: a = pull · m in every channel, pull (B, 1, 3). Float64."""
     luma, parts = _axes()
+    # Shares of 1Lᵀ (grey axis), P and Q (chroma plane): the bracket of A in the header.
     scale, turn = c.brightness * c.contrast, 2 * math.pi * c.hue
     kept = scale * c.saturation
     shares = torch.stack([scale, kept * torch.cos(turn), kept * torch.sin(turn)], dim=1)  # (B, 3)
@@ -73,5 +78,6 @@ def _axes() -> tuple[Tensor, Tensor]:
     turn = torch.zeros(3, 3, dtype=torch.float64)
     turn[1, 2], turn[2, 1] = -1.0, 1.0
     luma = yiq[0].expand(3, 3)
+    # Turn I and Q by 90° in YIQ coordinates, and express that in RGB.
     quarter: Tensor = torch.linalg.inv(yiq) @ turn @ yiq
     return yiq[0], torch.stack([luma, torch.eye(3, dtype=torch.float64) - luma, quarter])

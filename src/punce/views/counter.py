@@ -28,6 +28,7 @@ _MIX32 = (0x85EBCA6B, 0xC2B2AE35)
 
 def row_keys(rows: Tensor, *, seed: int, epoch: int, view: int) -> Tensor:
     """One 64-bit key for each row: the start of everything drawn for it. Shape (b,) -> (b,), int64."""
+    # Nested, and each part plus 1: (seed 0, epoch 1) and (seed 1, epoch 0) must not meet.
     run = _mix_int(_mix_int(_mix_int(seed + 1) + epoch + 1) + view + 1)
     return _mix(rows * _signed(_GOLDEN, 64) + _signed(run, 64))
 
@@ -40,6 +41,7 @@ def uniform(keys: Tensor, n: int, *, stream: int = 0) -> Tensor:
     """
     counters = torch.arange(1, n + 1, device=keys.device) + (stream << 32)
     hashed = _mix(keys + counters[:, None] * _signed(_GOLDEN, 64))
+    # 53 bits fill a float64's mantissa exactly, so 1.0 itself cannot come out.
     return _shift_right(hashed, 11, 64).to(torch.float64) * 2.0**-53
 
 
@@ -51,6 +53,7 @@ def bits(keys: Tensor, n: int, *, stream: int = 0) -> Tensor:
     """
     keys = _mix(keys + _signed(_mix_int(stream + 1), 64))
     low, high = keys.to(torch.int32)[:, None], (keys >> 32).to(torch.int32)[:, None]
+    # Multiplied as int64 and then cut to int32, because the constant does not fit into int32.
     steps = torch.arange(n, device=keys.device) * _GOLDEN32
     x = low + steps.to(torch.int32)
     x.bitwise_xor_(_shift_right(x, 16, 32)).mul_(_signed(_MIX32[0], 32))
@@ -61,6 +64,7 @@ def bits(keys: Tensor, n: int, *, stream: int = 0) -> Tensor:
 
 def below(hashes: Tensor, n: int) -> Tensor:
     """32-bit hashes to integers in [0, n), by multiply and shift. Shape kept, int64."""
+    # (hash · n) >> 32 is a scaled hash; a remainder would favour small numbers and costs a division.
     unsigned = hashes.to(torch.int64).bitwise_and_(0xFFFFFFFF)
     return torch.bitwise_right_shift(unsigned.mul_(n), 32)
 
@@ -78,6 +82,7 @@ def bell(hashes: Tensor) -> Tensor:
     """
     pairs = (hashes & 0x00FF00FF) + (_shift_right(hashes, 8, 32) & 0x00FF00FF)
     total = (pairs & 0xFFFF) + _shift_right(pairs, 16, 32)
+    # A byte has variance (256² − 1)/12 and mean 127.5; there are four of them.
     deviation = math.sqrt(4 * (256**2 - 1) / 12)
     return (total.to(torch.float32) - 510.0) / deviation
 

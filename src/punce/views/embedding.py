@@ -62,5 +62,6 @@ class EmbeddingPlan:
         # A float32 sum depends on how threads share it, and so on the batch; a float64 sum rounded to float32 does not.
         size = x.square().mean(dim=1, keepdim=True, dtype=torch.float64).sqrt().to(torch.float32)
         noisy = x + self.view.noise * size * counter.bell(counter.bits(keys, x.shape[1], stream=_NOISE))
+        # Noise first, then dropout: a dropped feature is exactly zero.
         kept = counter.unit_interval(counter.bits(keys, x.shape[1], stream=_DROP)) >= self.view.dropout
         return noisy * kept / (1 - self.view.dropout)

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from punce.views import counter
+
+if TYPE_CHECKING:
+    from punce.views.image import Image
 
 ATTEMPTS = 10  # torchvision's and kornia's number; a CIFAR crop fails ten times once in 10¹⁰
 _STREAM = 1
@@ -36,34 +40,23 @@ class Geometry:
     shear: Tensor  # tangent
 
 
-def draw(
-    keys: Tensor,
-    height: int,
-    width: int,
-    *,
-    crop_scale: tuple[float, float],
-    crop_ratio: tuple[float, float],
-    flip: float,
-    degrees: float,
-    shift: float,
-    zoom: tuple[float, float],
-    shear: float,
-) -> Geometry:
+def draw(keys: Tensor, height: int, width: int, view: Image) -> Geometry:
     """Draw the parameters of B images from their keys (B,). Symmetric ranges are given by their half width."""
     u = counter.uniform(keys, 2 * ATTEMPTS + 8, stream=_STREAM)
-    crop_w, crop_h = _crop_size(u[:ATTEMPTS], u[ATTEMPTS : 2 * ATTEMPTS], height / width, crop_scale, crop_ratio)
+    areas, ratios = u[:ATTEMPTS], u[ATTEMPTS : 2 * ATTEMPTS]
+    crop_w, crop_h = _crop_size(areas, ratios, height / width, view.crop_scale, view.crop_ratio)
     place_x, place_y, mirror, turn, right, down, enlarge, slant = u[2 * ATTEMPTS :].unbind()
     return Geometry(
         width=crop_w,
         height=crop_h,
         centre_x=(1 - crop_w) * (2 * place_x - 1),
         centre_y=(1 - crop_h) * (2 * place_y - 1),
-        mirrored=mirror < flip,
-        angle=math.radians(degrees) * (2 * turn - 1),
-        shift_x=shift * (2 * right - 1),
-        shift_y=shift * (2 * down - 1),
-        zoom=zoom[0] + (zoom[1] - zoom[0]) * enlarge,
-        shear=torch.tan(math.radians(shear) * (2 * slant - 1)),
+        mirrored=mirror < view.flip,
+        angle=math.radians(view.degrees) * (2 * turn - 1),
+        shift_x=view.shift * (2 * right - 1),
+        shift_y=view.shift * (2 * down - 1),
+        zoom=view.zoom[0] + (view.zoom[1] - view.zoom[0]) * enlarge,
+        shear=torch.tan(math.radians(view.shear) * (2 * slant - 1)),
     )
 
 
@@ -79,9 +72,11 @@ def _crop_size(
     log_low, log_high = math.log(ratio[0]), math.log(ratio[1])
     shape = torch.exp(log_low + (log_high - log_low) * u_ratio) * aspect
     width2, height2 = area * shape, area / shape  # squares of the two shares
+    # All attempts at once: argmax of the fits is the first success, without a loop or a branch per image.
     fits = (width2 <= 1) & (height2 <= 1)
     first = fits.to(torch.uint8).argmax(dim=0, keepdim=True)
     found = fits.gather(0, first)[0]
+    # Fallback of torchvision: the whole image, cut to the nearest allowed ratio.
     nearest = min(max(1 / aspect, ratio[0]), ratio[1]) * aspect
     return (
         torch.where(found, width2.gather(0, first)[0].sqrt(), min(1.0, nearest)),
@@ -101,6 +96,7 @@ def matrices(g: Geometry, height: int, width: int) -> Tensor:
     # inverse of R·shear·zoom = [[1, -shear], [0, 1]] · Rᵀ / zoom
     xx, xy = cos + g.shear * sin, (sin - g.shear * cos) * ratio
     yx, yy = -sin / ratio, cos
+    # A negative width mirrors the crop about its own centre.
     across = torch.where(g.mirrored, -g.width, g.width)
     x0, y0 = g.centre_x - 2 * g.shift_x, g.centre_y - 2 * g.shift_y
     rows = [

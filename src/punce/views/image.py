@@ -58,6 +58,7 @@ class Image:
             value = getattr(self, field.name)
             if isinstance(value, list):
                 object.__setattr__(self, field.name, tuple(value))
+        # The dataclass is frozen, so this is the only place where a wrong value can be refused.
         _check_hyper_parameters(self)
 
     def fit(self, X: Tensor) -> Self:
@@ -93,10 +94,12 @@ class ImagePlan:
         centres = geometry.pixel_centres(x.shape[2], x.shape[3], x.device)
         result = torch.empty((2, *x.shape), device=x.device)
         for part in _parts(x):
+            # Converted once for both views; uint8 is a quarter of the memory until here.
             pixels = x[part].to(torch.float32)
             for which in range(2):
                 out = result[which, part]
                 moved = _resample(pixels, places[which, part], centres, self.view.padding)
+                # Grey images have no colour to jitter: normalise and clamp only.
                 if colours is None:
                     torch.add(scaling.low, moved.mul_(scaling.step), out=out)
                 else:
@@ -108,18 +111,7 @@ class ImagePlan:
 def _places(view: Image, keys: Tensor, x: Tensor) -> Tensor:
     """Crop, flip and affine map as one matrix for each view of each image. (2b,) -> (2, b, 2, 3) on x's device."""
     height, width = x.shape[2:]
-    drawn = geometry.draw(
-        keys,
-        height,
-        width,
-        crop_scale=view.crop_scale,
-        crop_ratio=view.crop_ratio,
-        flip=view.flip,
-        degrees=view.degrees,
-        shift=view.shift,
-        zoom=view.zoom,
-        shear=view.shear,
-    )
+    drawn = geometry.draw(keys, height, width, view)
     return geometry.matrices(drawn, height, width).view(2, len(x), 2, 3).to(x.device)
 
 
@@ -128,10 +120,8 @@ def _colours(view: Image, keys: Tensor, x: Tensor, scaling: _Scaling) -> tuple[T
 
     Shapes: (2b,) -> (2, b, 3, 3) and (2, b, 3, 3) on x's device.
     """
-    drawn = colour.draw(keys, jitter=view.jitter, jitter_probability=view.jitter_probability, grey=view.grey)
-    linear, pull = (
-        scaling.step.view(-1, 1) * matrix.to(device=x.device, dtype=torch.float32) for matrix in colour.matrices(drawn)
-    )
+    drawn = colour.matrices(colour.draw(keys, view))
+    linear, pull = (scaling.step.view(-1, 1) * part.to(device=x.device, dtype=torch.float32) for part in drawn)
     return linear.view(2, len(x), 3, 3), pull.expand(-1, 3, 3).view(2, len(x), 3, 3)
 
 
@@ -147,6 +137,7 @@ def _recolour(moved: Tensor, linear: Tensor, pull: Tensor, scaling: _Scaling, ou
     The mean colour m is that of the resampled image, as in a chain that crops first.
     """
     x = moved.flatten(2)
+    # a = b(1 − c)(L·m) in every channel, plus the normalisation's offset.
     offset = pull @ x.mean(dim=2, keepdim=True) + scaling.low.view(-1, 1)
     torch.baddbmm(offset, linear, x, out=out.flatten(2))
 
@@ -182,6 +173,7 @@ def _scaling(view: Image, x: Tensor) -> _Scaling:
             f"mean {view.mean} and std {view.std} must have one number for all or one for each of the {x.shape[1]} "
             "channels; fit the view to the data: view.fit(X)"
         )
+    # One number serves all channels.
     n = max(len(view.mean), len(view.std))
     mean, std = (v * n if len(v) == 1 else v for v in (view.mean, view.std))
     low, high = ([(value - m) / s for m, s in zip(mean, std, strict=True)] for value in (0.0, 1.0))
@@ -202,12 +194,14 @@ def _channel_statistics(X: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]
     _check_images(X, "X")
     if len(X) == 0:
         raise InputError("X holds no image to take channel means from")
+    # In float64, because float32 sums over millions of pixels lose digits; in chunks, to save memory.
     total = torch.zeros(2, X.shape[1], dtype=torch.float64)
     for start in range(0, len(X), _STATISTICS_CHUNK):
         values = X[start : start + _STATISTICS_CHUNK].to(torch.float64) * _unit(X)
         total += torch.stack([values.sum((0, 2, 3)), values.square().sum((0, 2, 3))]).cpu()
     mean, square = total * X.shape[1] / X.numel()
     std = (square - mean.square()).clamp(min=0).sqrt()
+    # A constant channel carries no information; dividing by its deviation would give NaN.
     std[std < 1e-6] = 1.0
     return tuple(mean.tolist()), tuple(std.tolist())
 

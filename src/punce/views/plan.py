@@ -75,6 +75,7 @@ def check_rows(rows: Tensor, n_batch: int, n_rows: int) -> None:
         raise InputError(f"rows must be a tensor of int64 row indices, got {kind}")
     if rows.shape != (n_batch,):
         raise InputError(f"rows must hold one index for each of the {n_batch} rows of x, got shape {tuple(rows.shape)}")
+    # An index beyond the plan would silently give another row's views.
     outside = (rows < 0) | (rows >= n_rows)
     if bool(outside.any()):
         seen = rows[outside][:_SHOWN].tolist()

@@ -88,6 +88,7 @@ class TablePlan:
         chosen = smallest(counter.bits(keys, n_features, stream=_WHICH), _count(self.view.rate, n_features))
         donors = self._donors(counter.bits(keys, n_features, stream=_DONOR), rows)
         if groups is not None:
+            # One draw for each feature, repeated for its columns: one-hot columns change together and from one row.
             feature = torch.tensor(groups, device=x.device)
             chosen, donors = chosen[:, feature], donors[:, feature]
         # Other rows lie anywhere in memory: touch only the cells that are replaced.
