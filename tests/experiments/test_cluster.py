@@ -57,6 +57,7 @@ class Killer(threading.Thread):
 @pytest.mark.slow
 def test_killed_workers_lose_nothing_and_the_numbers_are_those_of_one_process(cluster: object, tmp_path: Path) -> None:
     results, store = tmp_path / "cluster", ResultStore(tmp_path / "cluster", "smoke")
+    Cluster(cluster.scheduler_address).close(now=True)  # type: ignore[attr-defined] # as Ctrl-C ends a run
     (killer := Killer(results)).start()
     pool = Cluster(cluster.scheduler_address)  # type: ignore[attr-defined]
     summary = run_cells(cells(), store, pool, told := Told())

@@ -12,7 +12,8 @@ from punce.experiments import encoder_cache, job
 from punce.experiments.encoder_cache import EncoderBusyError, EncoderCache
 from punce.experiments.job import Job
 from punce.experiments.run_cell import run_cell
-from punce.experiments.store import StoreWarning, locked
+from punce.experiments.store import StoreWarning
+from punce.storage.files import locked
 from tests.experiments.tiny import infonce, punce
 
 

@@ -174,9 +174,9 @@ def test_every_end_is_a_line_with_the_time_left(store: ResultStore) -> None:
     plan = Plan((punce(), joint(), joint("upu"), joint("vpu")), (punce(),), ())
     text = Console(file=io.StringIO(), width=200)
     with MatrixProgress(plan, store, text) as progress:
-        progress.ended(joint(), Report("done", 61.0, 91.25))
-        progress.ended(joint("upu"), Report("there", accuracy=80.0))
-        progress.ended(joint("vpu"), Report("failed", error="MemoryError: 7 GB"))
+        progress(joint(), Report("done", 61.0, 91.25))
+        progress(joint("upu"), Report("there", accuracy=80.0))
+        progress(joint("vpu"), Report("failed", error="MemoryError: 7 GB"))
     said = text.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert said[0] == "4 cells, 1 done before, 3 to do"
     assert said[1].startswith(f"[2/4] 91.25 %  {joint().describe()} (61 s); ")
@@ -201,14 +201,14 @@ def test_time_left_is_at_the_pace_of_what_was_computed_here(
     ]
     for cell, (now, report, left) in zip(some, ends, strict=False):
         clock.now = now
-        progress.ended(cell, report)
+        progress(cell, report)
         assert progress.seconds_left == pytest.approx(left)
 
 
 def test_an_encoder_that_a_failed_cell_did_not_make_is_still_to_be_made(store: ResultStore) -> None:
     plan = Plan((infonce("1k"), infonce("3k")), (), ())
     progress = MatrixProgress(plan, store, Console(file=io.StringIO()))
-    progress.ended(infonce("1k"), Report("failed", error="no file"))
+    progress(infonce("1k"), Report("failed", error="no file"))
     assert progress.seconds_left == CostModel(store).seconds_of([infonce("3k")])[infonce("3k")]
 
 
@@ -216,7 +216,7 @@ def test_an_interrupted_run_says_that_it_can_go_on(store: ResultStore) -> None:
     text = Console(file=io.StringIO(), width=200)
     with pytest.raises(KeyboardInterrupt), MatrixProgress(Plan((punce(),), (), ()), store, text):
         raise KeyboardInterrupt
-    assert "0 of 1 cells done; the same command goes on" in text.file.getvalue()  # type: ignore[attr-defined]
+    assert "0 of 1 cells done; the same command does the rest" in text.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_dry_run_lists_the_cells_and_adds_them_up(store: ResultStore) -> None:

@@ -72,14 +72,14 @@ def is_gone(pid: int) -> bool:
 # Several runners, and killed ones ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_runners_on_one_folder_share_the_cells_between_them(tmp_path: Path, undisturbed: dict[str, object]) -> None:
     with start(tmp_path) as first, start(tmp_path) as second:
         said = [lines(first.stdout), lines(second.stdout)]
     assert (first.returncode, second.returncode) == (0, 0)
-    ended = [[(status, name) for status, name in part if status != "started"] for part in said]
-    done = Counter(name for part in ended for status, name in part if status == "done")
+    done = Counter(name for part in said for status, name in part if status == "done")
     assert done == Counter(cell.name for cell in cells())  # each by one runner
-    assert all({name for _, name in part} == set(done) for part in ended)  # and both know of all
+    assert all({name for _, name in part} == set(done) for part in said)  # and both know of all
     assert numbers(tmp_path, cells()) == undisturbed
     assert attempts(tmp_path) == {1}
 
@@ -110,6 +110,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_runner_loses_nothing(
     assert numbers(tmp_path, cells()) == undisturbed
 
 
+@pytest.mark.slow
 def test_sigterm_ends_the_workers_and_says_so(tmp_path: Path) -> None:
     with start(tmp_path, "--jobs", "2") as runner:
         wait_until(lambda: bool(holders(runner.pid, tmp_path / "work" / "locks")), "a worker at a cell")
@@ -231,8 +232,8 @@ def test_a_disk_that_is_full_for_a_while_costs_one_try(tmp_path: Path, monkeypat
     monkeypatch.setattr("punce.experiments.store.write_text", refusing(full))
 
     class Tidy(Told):
-        def ended(self, cell: Cell, report: Report) -> None:
-            super().ended(cell, report)
+        def __call__(self, cell: Cell, report: Report) -> None:
+            super().__call__(cell, report)
             full.clear()
 
     summary = run_cells(THREE, store, InProcess(), Tidy(), most_attempts=2)
@@ -319,12 +320,14 @@ def test_a_full_disk_drops_no_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
 # A pool that does what a test wants --------------------------------------------------------------------------------
 
 
-class Script:
+class Script(InProcess):
     """Two slots; answers each submission at once, with the next line of the cell's script."""
 
     lost: tuple[type[BaseException], ...] = (ConnectionError,)
-    runner: int | None = None
-    slots = 2
+
+    @property
+    def slots(self) -> int:
+        return 2
 
     def __init__(self, script: dict[Cell, list[Report | Exception]]) -> None:
         self.script = script
@@ -338,8 +341,23 @@ class Script:
         future.set_exception(answer) if isinstance(answer, Exception) else future.set_result(answer)
         return future
 
-    def close(self, *, now: bool) -> None:
-        pass
+
+def test_sigterm_closes_the_pool_at_once_and_is_the_exit_code(tmp_path: Path) -> None:
+    closed: list[bool] = []
+
+    class Terminated(Script):
+        def submit(self, task: Task) -> Future[Report]:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().submit(task)
+
+        def close(self, *, now: bool) -> None:
+            closed.append(now)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as left:
+        run_cells([joint()], ResultStore(tmp_path, "smoke"), Terminated({joint(): [Report("done")]}), Told())
+    assert (left.value.code, closed) == (EXIT_TERMINATED, [True])
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.fixture
@@ -388,7 +406,7 @@ def test_no_worker_is_made_to_wait_for_an_encoder_that_another_is_making(tmp_pat
 
 def test_a_scheduler_that_goes_away_is_one_clear_error(tmp_path: Path) -> None:
     pool = Script({joint(): [CancelledError()]})
-    with pytest.raises(RunnerError, match="the same command goes on"):
+    with pytest.raises(RunnerError, match="the same command does the rest"):
         run_cells([joint()], ResultStore(tmp_path, "smoke"), pool, Told())
 
 

@@ -136,7 +136,8 @@ def test_results_that_replace_results_leave_nothing_beside_them(store: ResultSto
 HOLD = """
 import sys
 from pathlib import Path
-from punce.experiments.store import ResultStore, locked
+from punce.experiments.store import ResultStore
+from punce.storage.files import locked
 with locked(Path(sys.argv[1])) as ours:
     print(ours, flush=True)
     sys.stdin.read()

@@ -48,11 +48,7 @@ class Told:
         self.ends: list[tuple[str, str]] = []
         self._stream = stream
 
-    def started(self, cell: Cell) -> None:
-        if self._stream is not None:
-            print(json.dumps(["started", cell.name]), file=self._stream, flush=True)  # type: ignore[call-overload]
-
-    def ended(self, cell: Cell, report: Report) -> None:
+    def __call__(self, cell: Cell, report: Report) -> None:
         self.ends.append((cell.name, report.status))
         if self._stream is not None:
             print(json.dumps([report.status, cell.name]), file=self._stream, flush=True)  # type: ignore[call-overload]

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from punce.storage.checkpoint import MANIFEST, STATE, TENSORS
+from punce.storage.checkpoint import STATE, TENSORS
+from punce.storage.tensor_folder import MANIFEST
 from punce.training import collectives
 from tests.runs import tiny
 

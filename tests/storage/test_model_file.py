@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from punce.errors import InputError
-from punce.storage import model_file
+from punce.storage import model_file, tensor_folder
 from punce.storage.model_file import ModelFileError, read_model, write_model
 
 TENSORS = {"w": torch.arange(6.0).view(2, 3), "n": torch.tensor([3])}
@@ -72,10 +72,10 @@ def test_a_newer_format_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, data: bytes) -> None:
+    def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(model_file, "_write_synced", full)
+    monkeypatch.setattr(tensor_folder, "sync", full)
     with pytest.raises(ModelFileError, match=r"cannot write the model \(0.0 MB\).*No space left"):
         write_model(saved, TENSORS, {"kind": "new"})
     assert read_model(saved)[1]["kind"] == "table"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from punce.experiments.cell import Cell
-    from punce.experiments.pools import Pool
+    from punce.experiments.pools import InProcess
     from punce.experiments.scales import Scale
 
 EXIT_INCOMPLETE = 4
@@ -113,7 +113,7 @@ def _require_jobs(jobs: int) -> None:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
 
 
-def _pool(jobs: int, cluster: str | None, scale: Scale) -> Pool:
+def _pool(jobs: int, cluster: str | None, scale: Scale) -> InProcess:
     from punce.experiments.pools import Cluster, InProcess, Workers
 
     if cluster is not None:

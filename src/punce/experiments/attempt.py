@@ -1,7 +1,7 @@
-"""One attempt at one cell, as a worker makes it: claim, run, write. Nothing a worker does is lost or done twice.
+"""One attempt at one cell, as a worker makes it: claim the cell, run it, write the result.
 
-What goes wrong is in the report, and on disk where that is possible. It is never raised: one full disk must not end a
-matrix of hundreds of cells.
+An attempt never raises. What goes wrong is in its report, and on disk where that is possible: one full disk must not
+end a matrix of hundreds of cells.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ _WATCH_EVERY = 1.0
 
 @dataclass(frozen=True)
 class Task:
-    """A cell and where its result goes; all that a worker needs to be told.
-
-    `runner` is the process whose end must end the worker too; None where something else looks after workers.
-    """
+    """A cell and where its result goes. `runner` is the process whose end must end the worker too, if any."""
 
     cell: Cell
     results: Path
@@ -43,10 +40,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of an attempt.
+    """The outcome of an attempt.
 
-    "busy": another process has the cell, or pretrains its encoder; ask again later. `may_pass` says of a failure
-    that it may be chance (not enough memory, a full disk) rather than wrong input.
+    "busy": another process has the cell, or pretrains its encoder; ask again later. `may_pass`: the failure may be
+    chance (not enough memory, a full disk) rather than wrong input, so another attempt is worth it.
     """
 
     status: Literal["done", "there", "failed", "busy"]
@@ -62,34 +59,30 @@ def attempt(task: Task) -> Report:
     store, began = ResultStore(task.results, task.scale), time.perf_counter()
     try:
         with store.claim(task.cell) as is_ours:
-            return _claimed(task, store) if is_ours else Report("busy")
-    except Exception as error:  # no locks to be had, no folder for them: without a claim nothing is written either
+            if not is_ours:
+                return Report("busy")
+            try:
+                return _run(task, store)
+            except EncoderBusyError:
+                return Report("busy")
+            except Exception as error:
+                _write_failure(store, task.cell, describe(error))
+                raise
+    except Exception as error:
         return failure(error, time.perf_counter() - began)
 
 
-def _claimed(task: Task, store: ResultStore) -> Report:
-    cell, began = task.cell, time.perf_counter()
-    try:
-        before = store.read(cell)
-        if before is not None and before.is_done:
-            return Report("there", accuracy=before.result.get("test_accuracy"))
-        return _done(task, store, 1 if before is None else before.attempts + 1)
-    except EncoderBusyError:
-        return Report("busy")
-    except Exception as error:
-        report = failure(error, time.perf_counter() - began)
-        _write_failure(store, cell, report.error or "")
-        return report
-
-
-def _done(task: Task, store: ResultStore, attempts: int) -> Report:
+def _run(task: Task, store: ResultStore) -> Report:
     from punce.experiments.machine import facts
 
     cell, began, folder = task.cell, time.perf_counter(), store.work_folder(task.cell)
+    before = store.read(cell)
+    if before is not None and before.is_done:
+        return Report("there", accuracy=before.result.get("test_accuracy"))
     outcome = _outcome(cell, task.results / "encoders", folder)
     seconds = {**outcome.seconds, "total": round(time.perf_counter() - began, 2)}
-    config, machine = cell.config(), facts()
-    store.write(Record(cell.key, config, "done", outcome.result, None, attempts, seconds, machine, __version__))
+    attempts = 1 if before is None else before.attempts + 1
+    store.write(Record(cell.key, cell.config(), "done", outcome.result, None, attempts, seconds, facts(), __version__))
     shutil.rmtree(folder, ignore_errors=True)
     return Report("done", seconds["total"], outcome.result.get("test_accuracy"))
 
@@ -108,22 +101,27 @@ def _outcome(cell: Cell, encoders: Path, folder: Path) -> Outcome:
         return run_cell(cell, encoders, folder)
 
 
+def describe(error: Exception) -> str:
+    """The error as it is stored and shown."""
+    return f"{type(error).__name__}: {error}"
+
+
 def failure(error: Exception, seconds: float = 0.0) -> Report:
     """The report of an attempt that ended in an error."""
     may_pass = isinstance(error, WriteError) or not isinstance(error, PunceError)
-    return Report("failed", seconds, error=f"{type(error).__name__}: {error}", may_pass=may_pass)
+    return Report("failed", seconds, error=describe(error), may_pass=may_pass)
 
 
 def record_failure(store: ResultStore, cell: Cell, error: str) -> None:
-    """Write down that and why a cell failed, unless another process is at it now or it cannot be written."""
+    """Store that and why a cell failed, unless another process is at it now or it cannot be written."""
     with suppress(OSError), store.claim(cell) as is_ours:
         if is_ours:
             _write_failure(store, cell, error)
 
 
 def _write_failure(store: ResultStore, cell: Cell, error: str) -> None:
-    """Under the cell's claim; a result that is there is never replaced by this."""
-    with suppress(OSError, PunceError):  # a full disk: then it is in the report alone
+    """For the process that has claimed the cell; a result that is there is never replaced by this."""
+    with suppress(OSError, PunceError):  # a full disk: then the failure is in the report alone
         before = store.read(cell)
         if before is None or not before.is_done:
             attempts = 1 if before is None else before.attempts + 1
@@ -140,7 +138,7 @@ def _end_with(runner: int | None) -> None:
     _watched.add(runner)
 
     def watch() -> None:
-        while os.getppid() == runner:
+        while os.getppid() == runner:  # an orphan gets another parent
             time.sleep(_WATCH_EVERY)
         os._exit(1)
 

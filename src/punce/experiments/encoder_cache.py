@@ -17,7 +17,8 @@ from typing import Any
 from punce.encoders import Encoder
 from punce.errors import InputError, PunceError
 from punce.experiments.cell import config_key
-from punce.experiments.store import StoreWarning, locked
+from punce.experiments.store import StoreWarning
+from punce.storage.files import locked
 from punce.storage.model_file import ModelFileError, read_model, write_model
 
 Train = Callable[[Encoder, Path], list[dict[str, Any]]]

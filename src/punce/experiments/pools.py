@@ -6,7 +6,7 @@ import os
 import socket
 import warnings
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from punce.errors import InputError
@@ -15,58 +15,46 @@ from punce.experiments.attempt import Report, Task, attempt
 _IDLE_SECONDS = 600
 
 
-class Pool(Protocol):
-    """Takes tasks and hands back futures. A worker that dies breaks its future with :attr:`lost`."""
+class InProcess:
+    """One cell after the other in this process: nothing to start, and errors are easy to follow."""
 
-    lost: tuple[type[BaseException], ...]
-    runner: int | None
+    lost: tuple[type[BaseException], ...] = ()
+    """What breaks the future of a task whose worker died."""
+    runner: int | None = None
     """The process that workers end with; None where they are not its children."""
 
     @property
     def slots(self) -> int:
         """How many tasks can run at once, now."""
-        ...
+        return 1
 
     def submit(self, task: Task) -> Future[Report]:
-        """Start a task."""
-        ...
-
-    def close(self, *, now: bool) -> None:
-        """Let the workers go; `now` ends what they are doing."""
-        ...
-
-
-class InProcess:
-    """One cell after the other, right here: nothing to start, and errors are easy to follow."""
-
-    lost: tuple[type[BaseException], ...] = ()
-    runner: int | None = None
-    slots = 1
-
-    def submit(self, task: Task) -> Future[Report]:
-        """Do the task before returning."""
+        """Start a task; here it is done on return."""
         future: Future[Report] = Future()
         future.set_result(attempt(task))
         return future
 
     def close(self, *, now: bool) -> None:
-        """Nothing to let go."""
+        """Let the workers go; `now` ends what they are doing."""
 
 
-class Workers:
+class Workers(InProcess):
     """`jobs` processes of this machine, through joblib's loky, which starts them anew when one dies."""
 
     def __init__(self, jobs: int, threads: int) -> None:
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
-        self.slots = jobs
-        self.runner: int | None = os.getpid()
-        self.lost: tuple[type[BaseException], ...] = (BrokenProcessPool,)
+        self._jobs, self.runner, self.lost = jobs, os.getpid(), (BrokenProcessPool,)
         # Set in the environment as well: some libraries read it once, when they are loaded.
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        self._env = {name: str(threads) for name in names}
+        self._env = dict.fromkeys(names, str(threads))
         # loky replaces a worker whose memory has grown, between tasks, and warns as if something were wrong.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+
+    @property
+    def slots(self) -> int:
+        """One for each process."""
+        return self._jobs
 
     def submit(self, task: Task) -> Future[Report]:
         """Hand the task to a worker."""
@@ -78,12 +66,13 @@ class Workers:
         self._executor().shutdown(wait=True, kill_workers=now)
 
     def _executor(self) -> Any:
+        """The executor, a new one if the last is broken."""
         from joblib.externals.loky import get_reusable_executor
 
-        return get_reusable_executor(self.slots, timeout=_IDLE_SECONDS, env=self._env)
+        return get_reusable_executor(self._jobs, timeout=_IDLE_SECONDS, env=self._env)
 
 
-class Cluster:
+class Cluster(InProcess):
     """The workers of a Dask scheduler. It runs the tasks of a killed worker on another, three times over.
 
     Workers must see the results folder under the same path and should have one thread each (cells of one process wait
@@ -97,17 +86,16 @@ class Cluster:
             raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
         make: Any = distributed.Client
         try:
-            _knock(address, patience)
+            _require_listener(address, patience)
             self._client: Any = make(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError) as error:  # a TimeoutError is an OSError
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
         self._executor = self._client.get_executor(pure=False)
-        self.lost: tuple[type[BaseException], ...] = (distributed.KilledWorker,)
-        self.runner: int | None = None
+        self.lost = (distributed.KilledWorker,)
 
     @property
     def slots(self) -> int:
-        """One per worker process; workers come and go."""
+        """One for each worker process; workers come and go."""
         return max(1, len(self._client.nthreads()))
 
     def submit(self, task: Task) -> Future[Report]:
@@ -117,12 +105,12 @@ class Cluster:
 
     def close(self, *, now: bool) -> None:
         """Cancel what is queued and leave the cluster as it is."""
-        self._executor.shutdown(wait=False, cancel_futures=True) if now else self._executor.shutdown()
+        self._executor.shutdown(wait=not now)  # without waiting, Dask cancels
         self._client.close()
 
 
-def _knock(address: str, patience: float) -> None:
-    """Is anyone there? A client that fails to connect leaves threads and complaints behind."""
+def _require_listener(address: str, patience: float) -> None:
+    """Fail early if nothing listens: a Dask client that cannot connect leaves threads and messages behind."""
     parts = urlsplit(address)
     if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
         socket.create_connection((parts.hostname, parts.port), patience).close()

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol
 
 from punce.errors import PunceError
 from punce.experiments.attempt import Report, Task, failure, record_failure
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
-from punce.experiments.pools import Pool
+from punce.experiments.pools import InProcess
 from punce.experiments.store import ResultStore
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -27,19 +27,11 @@ _ASK_AGAIN = 1.0
 
 
 class RunnerError(PunceError):
-    """The run cannot go on, though what was done is safe."""
+    """The run cannot continue; finished cells are kept."""
 
 
-class Watcher(Protocol):
-    """Is told what happens; shows it to a person."""
-
-    def started(self, cell: Cell) -> None:
-        """A cell was handed to a worker."""
-        ...
-
-    def ended(self, cell: Cell, report: Report) -> None:
-        """A cell is done, or has failed for good."""
-        ...
+Watcher = Callable[[Cell, Report], None]
+"""Is told of each cell that is done or has failed for good."""
 
 
 @dataclass
@@ -51,9 +43,9 @@ class Summary:
 
 
 def run_cells(
-    cells: Sequence[Cell], store: ResultStore, pool: Pool, watcher: Watcher, *, most_attempts: int = 2
+    cells: Sequence[Cell], store: ResultStore, pool: InProcess, watcher: Watcher, *, most_attempts: int = 2
 ) -> Summary:
-    """Do the cells that are not done. SIGTERM and Ctrl-C end the workers; done again, the rest is done."""
+    """Do the cells that are not done. SIGTERM and Ctrl-C end the workers; a repeated run does the rest."""
     runner = _Runner(store, pool, watcher, most_attempts)
     with _sigterm_as_exit():
         try:
@@ -66,13 +58,13 @@ def run_cells(
 
 
 class _Runner:
-    def __init__(self, store: ResultStore, pool: Pool, watcher: Watcher, most_attempts: int) -> None:
+    def __init__(self, store: ResultStore, pool: InProcess, watcher: Watcher, most_attempts: int) -> None:
         self._store, self._pool, self._watcher, self._most = store, pool, watcher, most_attempts
         self._encoders = EncoderCache(store.results / "encoders")
         self._queue: list[Cell] = []
         self._suspects: list[Cell] = []  # were running when a worker died; each is tried on its own
         self._running: dict[Future[Report], Cell] = {}
-        self._attempts: dict[Cell, int] = {}
+        self._failures: Counter[Cell] = Counter()
         self._not_before: dict[Cell, float] = {}
         self._summary = Summary()
 
@@ -92,7 +84,6 @@ class _Runner:
 
     def _hand_out(self) -> None:
         while len(self._running) < self._pool.slots and (cell := self._next()) is not None:
-            self._watcher.started(cell)
             task = Task(cell, self._store.results.resolve(), self._store.scale, self._pool.runner)
             self._running[self._pool.submit(task)] = cell
 
@@ -104,9 +95,7 @@ class _Runner:
             if is_due and (name is None or name not in making or self._encoders.has(name)):
                 self._queue.remove(cell)
                 return cell
-        if self._suspects and not self._queue and not self._running:
-            return self._suspects.pop(0)
-        return None
+        return self._suspects.pop(0) if self._suspects and not self._queue and not self._running else None
 
     def _take(self, future: Future[Report]) -> None:
         """Book what a worker reported."""
@@ -118,37 +107,38 @@ class _Runner:
             return
         except CancelledError:
             raise RunnerError(
-                "the workers' scheduler is gone; what is done is kept, the same command goes on"
+                "the workers' scheduler is gone; finished cells are kept, the same command does the rest"
             ) from None
         except Exception as error:  # an attempt raises nothing, but what carries its report may
             report = failure(error)
         if report.status == "busy":
-            self._queue.append(cell)
             self._not_before[cell] = time.monotonic() + _ASK_AGAIN
-        elif report.status == "failed":
-            self._failed(cell, report)
-        else:
-            self._summary.done.append(cell)
-            self._watcher.ended(cell, report)
-
-    def _failed(self, cell: Cell, report: Report) -> None:
-        self._attempts[cell] = self._attempts.get(cell, 0) + 1
-        if report.may_pass and self._attempts[cell] < self._most:
             self._queue.append(cell)
+        elif report.status == "failed":
+            self._failures[cell] += 1
+            if report.may_pass and self._failures[cell] < self._most:
+                self._queue.append(cell)
+            else:
+                self._end(cell, report)
         else:
-            self._summary.failed.append((cell, report.error or "no reason given"))
-            self._watcher.ended(cell, report)
+            self._end(cell, report)
 
     def _lost(self, cell: Cell, error: BaseException) -> None:
-        """A worker died. Whose fault it was shows when the suspects run alone."""
-        self._attempts[cell] = self._attempts.get(cell, 0) + 1
-        if self._attempts[cell] <= self._most:
+        """A worker died. All cells that ran then are suspects; which one kills its worker shows when it runs alone."""
+        self._failures[cell] += 1
+        if self._failures[cell] <= self._most:
             self._suspects.append(cell)
             return
-        text = f"its worker process died {self._attempts[cell]} times (too little memory?): {error}"
+        text = f"its worker process died {self._failures[cell]} times (too little memory?): {error}"
         record_failure(self._store, cell, text)
-        self._summary.failed.append((cell, text))
-        self._watcher.ended(cell, Report("failed", error=text))
+        self._end(cell, Report("failed", error=text))
+
+    def _end(self, cell: Cell, report: Report) -> None:
+        if report.status == "failed":
+            self._summary.failed.append((cell, report.error or "no reason given"))
+        else:
+            self._summary.done.append(cell)
+        self._watcher(cell, report)
 
 
 @contextmanager

@@ -4,25 +4,24 @@
     results/encoders/…                       pretrained encoders shared between cells (see encoder_cache)
     results/work/…                           locks and checkpoints of what is under way
 
-Runners need no server: a cell is claimed with a lock on a file, which the system takes back when the process ends,
+Runners need no server: a cell is claimed with a lock on a file, which the system releases when the process ends,
 however it ends. Several machines need a file system with working flock (NFS from version 4 on, Lustre, …).
 """
 
 from __future__ import annotations
 
-import fcntl
+import itertools
 import json
-import os
+import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from punce.errors import PunceError
 from punce.experiments.cell import Cell, config_key
-from punce.storage.files import replacing, write_text
+from punce.storage.files import locked, replacing, write_text
 
 Status = Literal["done", "failed"]
 
@@ -99,28 +98,18 @@ class ResultStore:
         """Where a cell under way keeps its checkpoints."""
         return self.results / "work" / cell.name
 
-    @contextmanager
-    def claim(self, cell: Cell) -> Iterator[bool]:
+    def claim(self, cell: Cell) -> AbstractContextManager[bool]:
         """Whether this process has the cell to itself inside the block; False if another is at it."""
-        with locked(self.results / "work" / "locks" / f"{self.scale}-{cell.name}.lock") as is_ours:
-            yield is_ours
+        return locked(self.results / "work" / "locks" / f"{self.scale}-{cell.name}.lock")
 
 
 def _text(record: Record) -> str:
     try:
         return json.dumps(asdict(record), indent=1, sort_keys=True, allow_nan=False) + "\n"
     except ValueError:
-        names = [name for name, value in record.result.items() if not _is_finite(value)]
-        raise ResultError(f"the result is not stored, for it is not finite in {', '.join(names)}") from None
-
-
-def _is_finite(value: Any) -> bool:
-    """Whether every number in it is."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        return False
-    return True
+        # Without allow_nan=False json writes NaN and Infinity: that finds the fields without a walk through them.
+        names = [name for name, value in record.result.items() if re.search("NaN|Infinity", json.dumps(value))]
+        raise ResultError(f"the result is not stored: it is not finite in {', '.join(names)}") from None
 
 
 def _keep_damaged(path: Path, key: str) -> None:
@@ -134,10 +123,8 @@ def _keep_damaged(path: Path, key: str) -> None:
     except FileNotFoundError:
         return
     except ValueError:
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
-        with replacing(aside) as temporary:
+        names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+        with replacing(next(name for name in names if not name.exists())) as temporary:
             temporary.write_bytes(content)
 
 
@@ -163,19 +150,3 @@ def parse(text: str | bytes) -> Record:
     if record.status not in ("done", "failed") or not isinstance(record.result, dict):
         raise ValueError("its status or result has the wrong form")
     return record
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """An exclusive lock on a file that stays where it is: removing it would let two processes hold "the" lock."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)  # also gives the lock back

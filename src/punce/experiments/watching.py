@@ -1,4 +1,4 @@
-"""What a person sees of a run: one line per cell, or one bar, with the time that is left for the whole matrix."""
+"""What a person sees of a run: one line per cell, a bar on a terminal, and the time left for the whole matrix."""
 
 from __future__ import annotations
 
@@ -18,72 +18,55 @@ from punce.experiments.store import ResultStore
 
 
 class MatrixProgress:
-    """The view of a run. Time left is the expected work that is left, at the pace of this run so far.
+    """The view of a run; call it with each cell that ended.
 
-    The pace is that of cells this run computed: what failed, or what another runner did, says nothing about it.
+    Time left is the expected work that is left, at the pace of the cells this run computed: failed cells, and those
+    another runner did, say nothing about the pace.
     """
 
     def __init__(self, plan: Plan, store: ResultStore, console: Console) -> None:
         self._console, self._costs = console, CostModel(store, plan.done)
         self._left = self._costs.seconds_of(plan.to_do)
-        self._total, self._ended, self._there = len(plan.cells), 0, len(plan.done)
+        self._total, self._done = len(plan.cells), len(plan.done)
         self._worked, self._seconds, self._in_vain = 0.0, 0.0, 0.0
         self._began = time.monotonic()
-        self._bar = self._make_bar() if console.is_terminal else None
-
-    def _make_bar(self) -> Progress:
-        columns = (
-            TextColumn("[bold]cells"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}"),
-        )
-        bar = Progress(*columns, console=self._console)
-        bar.add_task("cells", total=self._total, completed=self._there, note="")
-        return bar
+        columns = (TextColumn("[bold]cells"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        note = TextColumn("{task.fields[note]}")
+        self._bar = Progress(*columns, note, console=console, disable=not console.is_terminal)
+        self._task = self._bar.add_task("cells", total=self._total, completed=self._done, note="")
 
     def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
-        self._say(f"{self._total} cells, {self._there} done before, {len(self._left)} to do")
+        self._bar.start()
+        self._say(f"{self._total} cells, {self._done} done before, {len(self._left)} to do")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._bar:
-            self._bar.stop()
+        self._bar.stop()
         if error is not None:
-            self._say(f"stopped with {self._there + self._ended} of {self._total} cells done; the same command goes on")
+            self._say(f"stopped with {self._done} of {self._total} cells done; the same command does the rest")
 
-    def started(self, cell: Cell) -> None:
-        """Nothing to show yet."""
-
-    def ended(self, cell: Cell, report: Report) -> None:
-        """One line for the cell."""
-        self._ended += 1
-        self._count(self._left.pop(cell, 0.0), report)
-        outcome = _outcome(cell, report)
+    def __call__(self, cell: Cell, report: Report) -> None:
+        """Count a cell that ended, and print one line about it."""
+        self._done += 1
+        expected = self._left.pop(cell, 0.0)
+        if report.status == "done":
+            self._worked += expected
+            self._seconds += report.seconds
+        else:  # an encoder that was counted with this cell may now be made by another cell, or by none
+            self._in_vain += report.seconds
+            self._left = self._costs.seconds_of(self._left)
         left = f"{spoken(self.seconds_left)} left"
-        self._say(f"[{self._there + self._ended}/{self._total}] {outcome}; {left}")
-        if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=self._there + self._ended, note=left)
+        self._say(f"[{self._done}/{self._total}] {_outcome(cell, report)}; {left}")
+        self._bar.update(self._task, completed=self._done, note=left)
 
     @property
     def seconds_left(self) -> float:
         """For the whole matrix."""
+        expected = sum(self._left.values())
         if not self._worked:
-            return sum(self._left.values())
+            return expected
         useful = self._seconds / (self._seconds + self._in_vain) if self._seconds else 1.0
-        pace = (time.monotonic() - self._began) * useful / self._worked
-        return sum(self._left.values()) * pace
-
-    def _count(self, expected: float, report: Report) -> None:
-        if report.status == "done":
-            self._worked += expected
-            self._seconds += report.seconds
-        else:  # an encoder that was counted with this cell may be another's to make now, or no one's
-            self._in_vain += report.seconds
-            self._left = self._costs.seconds_of(self._left)
+        return expected * (time.monotonic() - self._began) * useful / self._worked
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
@@ -115,11 +98,9 @@ def show_plan(console: Console, plan: Plan, store: ResultStore, jobs: int) -> No
 
 
 def spoken(seconds: float) -> str:
-    """A duration in the two units that matter."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    if minutes < 90:
-        return f"{minutes:.0f} min"
-    hours = minutes / 60
+    """A duration in the unit that matters."""
+    for unit, size in (("s", 1), ("min", 60)):
+        if seconds < 90 * size:
+            return f"{seconds / size:.0f} {unit}"
+    hours = seconds / 3600
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"

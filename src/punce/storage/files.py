@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from punce.errors import InputError, WriteError
 
 
@@ -31,6 +33,26 @@ def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 with its line ends as they are, replacing the file as a whole."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Whether this process alone holds the lock on `path` inside the block; False if another does, without waiting.
+
+    The system releases the lock when the process ends, however it ends. The file stays: removing it would let two
+    processes each hold "the" lock.
+    """
+    lock = FileLock(path, blocking=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
 
 
 def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:

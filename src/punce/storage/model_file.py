@@ -17,14 +17,14 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from punce.errors import InputError, PunceError, WriteError
+from punce.storage.tensor_folder import MANIFEST, Listed, fill_folder, size_in_words, storable
 
 FORMAT = 1
-_TENSORS, _CONTENT, _MANIFEST = "model.safetensors", "model.json", "manifest.json"
-_FILES = {_TENSORS, _CONTENT, _MANIFEST}
+_TENSORS, _CONTENT = "model.safetensors", "model.json"
+_FILES = {_TENSORS, _CONTENT, MANIFEST}
 
 
 class ModelFileError(PunceError):
@@ -38,34 +38,29 @@ class ModelWriteError(ModelFileError, WriteError):
 def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
     """Write the model folder whole; an existing one is replaced at the last moment, if it holds nothing but a model."""
     folder = folder.resolve()  # a link keeps pointing to the model, "." has a name
-    files = {
-        # Copies: safetensors refuses tensors that share memory.
-        _TENSORS: dump_tensors({name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}),
-        _CONTENT: json.dumps({"format": FORMAT, **content}, allow_nan=False).encode(),
-    }
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    files[_MANIFEST] = json.dumps({"sha256": digests}, indent=1).encode()
-    temporary = _beside(folder, "tmp")
+    text = json.dumps({"format": FORMAT, **content}, allow_nan=False).encode()
+    kept, temporary = storable(tensors), _beside(folder, "tmp")
     try:
         _refuse_to_replace(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-        for name, data in files.items():
-            _write_synced(temporary / name, data)
+        fill_folder(temporary, _TENSORS, kept, _CONTENT, text, _manifest)
         _replace(temporary, folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        size = sum(map(len, files.values())) / 1e6
-        raise ModelWriteError(
-            f"cannot write the model ({size:.1f} MB) to {folder}: {error.strerror or error}"
-        ) from error
+        size = size_in_words(sum(tensor.nbytes for tensor in kept.values()) + len(text))
+        reason = getattr(error, "strerror", None) or error
+        raise ModelWriteError(f"cannot write the model ({size}) to {folder}: {reason}") from error
+
+
+def _manifest(listed: Listed) -> bytes:
+    return json.dumps({"sha256": {name: one["sha256"] for name, one in listed.items()}}, indent=1).encode()
 
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and content of a model folder, verified against its manifest."""
     digests = _digests(folder)
     if digests is None:
-        raise ModelFileError(f"{folder / _MANIFEST} does not list {_TENSORS} and {_CONTENT}: not a punce model")
+        raise ModelFileError(f"{folder / MANIFEST} does not list {_TENSORS} and {_CONTENT}: not a punce model")
     data = {name: _verified(folder / name, digest) for name, digest in digests.items()}
     try:
         content = json.loads(data[_CONTENT])
@@ -104,7 +99,7 @@ def _is_model(folder: Path, names: set[str]) -> bool:
 
 def _digests(folder: Path) -> dict[str, Any] | None:
     """sha256 of each file by the manifest; None where it is not the manifest of a model."""
-    digests = _json(folder / _MANIFEST).get("sha256")
+    digests = _json(folder / MANIFEST).get("sha256")
     return digests if isinstance(digests, dict) and set(digests) == {_TENSORS, _CONTENT} else None
 
 
@@ -125,13 +120,6 @@ def _replace(temporary: Path, folder: Path) -> None:
         old.rename(folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _json(path: Path) -> dict[str, Any]:

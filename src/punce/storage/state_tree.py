@@ -1,4 +1,8 @@
-"""Nested training state as tensors plus a JSON tree, and back exactly: what a checkpoint can hold without pickle."""
+"""Nested training state as tensors plus a JSON tree, and back exactly: what a checkpoint can hold without pickle.
+
+``torch.load(weights_only=True)`` would replace this file, but it reads pickle (its restricted reader ran code in torch
+before 2.6), takes no numpy arrays unless they are allowed one type at a time, and cannot be read by eye; so this stays.
+"""
 
 from __future__ import annotations
 
