@@ -125,9 +125,9 @@ def kill_once(ranks: Sequence[Rank], rng: random.Random, saves_in: Path | None) 
 
 def saving_process(folder: Path, within: float) -> int | None:
     """Wait for a save to begin and return the process that writes it, which its temporary folder names."""
-    until = time.monotonic() + within
+    until, before = time.monotonic() + within, set(folder.glob(".tmp-*"))  # the next save removes older ones
     while time.monotonic() < until:
-        for temporary in folder.glob(".tmp-*"):
+        for temporary in set(folder.glob(".tmp-*")) - before:
             return int(temporary.name.split("-")[-2])
         time.sleep(0.0005)
     return None

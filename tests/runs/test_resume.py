@@ -114,7 +114,7 @@ def test_a_full_disk_is_explained_and_the_run_goes_on_when_there_is_space(
     small_disk: Path, whole: str, step: int
 ) -> None:
     folder = small_disk / "run"
-    with pytest.raises(PunceError, match=r"is full: the checkpoint of step 20 needs|cannot write .*No space left"):
+    with pytest.raises(PunceError, match=r"the checkpoint of step 20 .*No space left|cannot write .*No space left"):
         train(folder, before_step=lambda number: fill(small_disk) if number == step else None)
     checkpoint = CheckpointStore(folder / "checkpoints").load_latest()
     assert checkpoint is not None
