@@ -29,7 +29,7 @@ from punce.encoders.encoder import projector
 from punce.errors import PunceError
 from punce.losses import PuNCE
 from punce.stages.pretrain import PretrainConfig, pretrain
-from punce.storage import checkpoint
+from punce.storage import tensor_folder
 from punce.training import collectives
 from punce.views import Plan, View, digit
 
@@ -125,14 +125,14 @@ def train(options: argparse.Namespace, before_step: Callable[[int], None] | None
 
 def linger_in_saves(seconds: float) -> None:
     """Wait before each file of a checkpoint and each flush, as on a slow disk: a kill may then fall between any two."""
-    for name in ("save_file", "_manifest", "_sync"):
-        original = getattr(checkpoint, name)
+    for name in ("save_file", "_listed", "sync"):
+        original = getattr(tensor_folder, name)
 
         def lingering(*args: Any, original: Callable[..., Any] = original) -> Any:
             time.sleep(seconds)
             return original(*args)
 
-        setattr(checkpoint, name, lingering)
+        setattr(tensor_folder, name, lingering)
 
 
 def watch(encoder: Encoder, before_step: Callable[[int], None]) -> None:
