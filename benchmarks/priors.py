@@ -30,9 +30,9 @@ from machine import RESULTS, save
 
 from punce.data import biased_propensity, load
 from punce.priors import PRIORS, PriorWarning, Sample, estimate_prior
+from punce.priors.cautions import area_under_curve, top_region
 from punce.priors.crossfit import default_classifier, out_of_fold
 from punce.priors.features import as_rows
-from punce.priors.representative import area_under_curve, top_region
 
 UCI = ("banknote", "mushroom", "spambase", "landsat", "pageblocks", "shuttle")
 GAPS = {"gaussians 4 apart": 4.0, "gaussians 2 apart": 2.0}

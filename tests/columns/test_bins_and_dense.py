@@ -5,8 +5,8 @@ import pytest
 
 from punce.columns.bins import LAST_CODE, MISSING_BIN, MISSING_CODE, N_BINS, Bins
 from punce.columns.dense import DenseColumns
+from punce.columns.one_hot import OneHot
 from punce.errors import InputError
-from punce.models.tabular.forest import OneHot
 
 NUMBER, CODE = np.array([False]), np.array([True])
 

@@ -13,8 +13,7 @@ import pytest
 from rich.console import Console
 
 from punce.data import DataCheck, UserData, check, read, simulate_pu, stream
-from punce.data.leaks import separation
-from punce.data.row_sample import RowSample
+from punce.data.leaks import RowSample, separation
 from punce.errors import InputError
 from tests.serving import real
 
@@ -107,7 +106,7 @@ def test_an_honest_perfect_feature_is_no_leak() -> None:
     frame = pd.DataFrame({"x": y_true * 3.0 + np.random.RandomState(0).random_sample(600)})
     report = check(_data(frame, sample.labels))
     assert "leak" not in _codes(report)
-    auc = separation(frame["x"].to_numpy(), sample.labels == 1)
+    auc = separation(frame[["x"]].to_numpy(), sample.labels == 1)[0]
     assert auc == pytest.approx(1 - sample.prior / 2, abs=0.05)
 
 
@@ -115,9 +114,9 @@ def test_separation_by_hand() -> None:
     values = np.array([3.0, 1, 2, 2, 0, 0, 0, 0, 0, 5])
     is_labelled = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], dtype=bool)
     # 25 pairs: labelled 3, 1, 2, 2 beat four zeros each (16), lose to 5; labelled 0 ties with four zeros (2)
-    assert separation(values, is_labelled) == pytest.approx(18 / 25)
-    assert separation(-values, is_labelled) == pytest.approx(18 / 25)
-    assert separation(values[:6], is_labelled[:6]) == 0.5
+    both = np.column_stack([values, -values])
+    assert separation(both, is_labelled) == pytest.approx([18 / 25, 18 / 25])
+    assert separation(both[:6], is_labelled[:6]).tolist() == [0.5, 0.5]
 
 
 def test_few_labelled_rows_do_not_make_leaks_by_chance() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from punce.priors import PriorTable, PriorWarning, estimate_prior
-from punce.priors.representative import area_under_curve, top_region
+from punce.priors.cautions import area_under_curve, top_region
 from punce.priors.sample import Scores
 from tests.priors.mixtures import fast_classifier, gaussians
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from punce.errors import InputError
 from punce.priors import estimate_prior, held_out_scores
+from punce.priors.cautions import area_under_curve
 from punce.priors.features import MAX_COLUMNS, PROJECTED, as_rows
-from punce.priors.representative import area_under_curve
 from tests.priors.mixtures import fast_classifier, gaussians
 
 pytestmark = pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
@@ -182,7 +182,7 @@ def test_texts_without_spaces_are_read_by_their_letters() -> None:
 def test_texts_with_words_are_read_by_their_words() -> None:
     texts = ["prize win", "win prize now", "agenda now"]
     rows = as_rows(texts)
-    assert rows.values.shape == (3, 3)  # now, prize, win
+    assert rows.values.shape == (3, 3)  # now, prize, win; no pair of words is in two texts
     assert rows.notes == ("texts were read as tf-idf word counts",)
 
 
@@ -196,7 +196,7 @@ def test_images_and_wide_rows_are_projected_and_it_is_said() -> None:
     assert MAX_COLUMNS < 300
 
 
-def test_frames_become_numbers() -> None:
+def test_frames_are_read_as_models_read_them() -> None:
     frame = pd.DataFrame(
         {
             "number": [1.0, None, 3.0],
@@ -207,16 +207,19 @@ def test_frames_become_numbers() -> None:
         }
     )
     rows = as_rows(frame)
-    expected = [[1, 1, 1, 0], [np.nan, np.nan, 0, 86400], [3, 0, np.nan, np.nan]]
+    # the date is read as days since 1970, weekday, month and hour; the codes 0 and 1 mean missing and unknown
+    expected = [[1, 1, 3, 0, 3, 1, 0], [np.nan, np.nan, 2, 1, 4, 1, 0], [3, 0, *[np.nan] * 5]]
     np.testing.assert_array_equal(rows.values, np.array(expected, dtype=np.float32))
-    assert rows.categorical.tolist() == [False, False, True, False]
-    assert rows.notes == ("1 constant or empty columns were left out",)
+    assert rows.categorical.tolist() == [False, False, True, False, False, False, False]
+    assert rows.notes == ("1 columns were left out, as they say nothing or cannot be read",)
 
 
-def test_dates_beyond_2262_become_seconds() -> None:
-    frame = pd.DataFrame({"until": np.array(["1970-01-02", "9999-12-31"], dtype="datetime64[s]")})
-    expected = np.array([[86400], [2932896 * 86400]], dtype=np.float32)
-    np.testing.assert_array_equal(as_rows(frame).values, expected)
+def test_many_categories_become_how_often_they_occur() -> None:
+    towns = [f"town {k}" for k in range(250)] + ["town 0"] * 20 + [None]
+    rows = as_rows(pd.DataFrame({"town": towns, "x": np.arange(271.0)}))
+    assert rows.categorical.tolist() == [False, False]
+    assert rows.values[[0, 1, 260], 0].tolist() == [21, 1, 21]
+    assert np.isnan(rows.values[-1, 0])
 
 
 def test_names_of_rows_carry_nothing() -> None:
@@ -228,7 +231,7 @@ def test_no_promises_for_what_is_not_data() -> None:
     labels = np.r_[1, 1, 0, 0]
     with pytest.raises(InputError, match="features are empty"):
         estimate_prior(np.empty((4, 0)), labels)
-    with pytest.raises(InputError, match="no word that occurs twice"):
+    with pytest.raises(InputError, match="no words to learn from in 4 texts"):
         estimate_prior(["a", "b", "c", "d"], labels)
     with pytest.raises(InputError, match="complex"):
         estimate_prior(np.ones((4, 2)) * 1j, labels)

@@ -1,20 +1,22 @@
-"""Columns cut into at most 64 bins before boosting sees them.
+"""Columns of numbers cut into bins before trees see them.
 
-Labels have no part in the cuts, so one set of bins serves every fold and every model. scikit-learn would cut each
-column again for each fit, and with weighted rows that takes several times as long as growing the trees. Few bins also
-keep a tree from isolating single labelled rows.
+Labels have no part in the cuts, so one set of bins serves every fold and every model. scikit-learn's boosting would
+cut each column again for each fit, and with weighted rows that takes several times as long as growing the trees. Few
+bins also keep a tree from isolating single labelled rows.
+
+KBinsDiscretizer does not serve: it refuses missing values, and it cuts at quantiles also where a column has only a few
+distinct values, each of which should have a bin of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from punce.errors import InputError
+from punce.columns.stored import StoredArrays
 
 N_BINS = 64
 MISSING_BIN = -1.0
@@ -23,7 +25,7 @@ LAST_CODE, MISSING_CODE = 253, 254
 
 
 @dataclass(frozen=True)
-class Bins:
+class Bins(StoredArrays):
     """Shape: edges (63, d), +inf where a column needs fewer; categorical (d,)."""
 
     edges: npt.NDArray[np.float32]
@@ -50,24 +52,28 @@ class Bins:
         own = np.where(self.categorical, np.float32(MISSING_CODE), np.float32(MISSING_BIN))
         return np.where(np.isnan(values), own, binned)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Bins:
-        """What :meth:`arrays` gave."""
-        absent = [field.name for field in fields(cls) if field.name not in arrays]
-        if absent:
-            raise InputError(f"not stored bins: {absent} are missing")
-        return cls(**{field.name: np.asarray(arrays[field.name]) for field in fields(cls)})
+def quantile_bins(column: npt.NDArray[Any], n_bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each value of a column, 0 … `n_bins` − 1, by its quantiles; NaN must not occur. (n,) -> (n,).
+
+    For methods of a single fit, which store no edges: a value on an edge belongs to the bin above.
+    """
+    edges = np.unique(np.quantile(column, np.linspace(0.0, 1.0, n_bins + 1)[1:-1], method="lower"))
+    return np.searchsorted(edges, column, side="right")
 
 
 def _cuts(column: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    present = column[~np.isnan(column)].astype(np.float64)
-    distinct = np.unique(present)
+    present = np.sort(column[~np.isnan(column)].astype(np.float64))
+    distinct = _distinct(present)
     if len(distinct) > N_BINS:
-        distinct = np.unique(np.quantile(present, np.linspace(0.0, 1.0, N_BINS + 1)[1:-1], method="inverted_cdf"))
-        return np.asarray(distinct, dtype=np.float32)
+        # np.quantile(method="inverted_cdf") of what is sorted already: a third of the time of a wide table
+        levels = np.linspace(0.0, 1.0, N_BINS + 1)[1:-1]
+        places = np.ceil(len(present) * levels - 1).astype(np.intp)
+        return np.asarray(_distinct(present[places]), dtype=np.float32)
     finite = np.clip(distinct, np.finfo(np.float32).min, np.finfo(np.float32).max)
     return np.asarray((finite[:-1] + finite[1:]) / 2, dtype=np.float32)
+
+
+def _distinct(ordered: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    is_new = np.append(True, ordered[1:] != ordered[:-1])
+    return np.asarray(ordered[is_new[: len(ordered)]])

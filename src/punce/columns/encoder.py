@@ -8,8 +8,8 @@ A date becomes the numbers days, weekday, month and, where times are given, hour
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,12 +17,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.columns.kinds import (
+    Floats,
     category_names,
     column_kind,
     date_format,
     dates,
     days_since_epoch,
     missing_column,
+    missing_values,
     numbers,
     refuse_duplicates,
     respelled,
@@ -85,6 +87,13 @@ class EncodedTable:
     notes: tuple[str, ...] = ()
     """What differed from the table the encoder was fitted on."""
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: npt.NDArray[Any]) -> EncodedTable:
+        """The rows with these numbers."""
+        return replace(self, values=self.values[rows])
+
 
 @dataclass(frozen=True)
 class TableEncoder:
@@ -107,7 +116,7 @@ class TableEncoder:
             else:
                 columns.append(made)
         if not columns:
-            reasons = "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+            reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
             raise InputError(f"no column of the table can be used ({reasons})")
         return cls(tuple(columns), left_out)
 
@@ -121,39 +130,60 @@ class TableEncoder:
         """(d,), True where the output column holds category codes."""
         return np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in _outputs(c)])
 
-    @property
-    def cardinalities(self) -> tuple[int, ...]:
-        """(d,): how many codes an output column can take; 0 for numbers."""
-        return tuple(
-            len(c.categories) + FIRST_CATEGORY if isinstance(c, CategoryColumn) else 0
-            for c in self.columns
-            for _ in _outputs(c)
-        )
-
     def transform(self, frame: pd.DataFrame) -> EncodedTable:
         """(n, d) in the fitted form; extra columns are ignored with a note, missing ones refused."""
         frame = self._complete(frame)
         notes: list[str] = []
-        parts = [_encode(column, frame[column.name], notes) for column in self.columns]
+        values = np.empty((len(frame), len(self.names)), dtype=np.float32)
+        place = 0
+        for part, raw in self._parts(frame, notes):
+            outputs = [raw] if part is None else _scaled(part, raw)
+            for output in outputs:
+                values[:, place] = output
+                place += 1
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in frame.columns if name not in known]
         if extra:
             notes.append(f"{len(extra)} columns are new and ignored: {', '.join(map(repr, extra[:_SHOWN]))}")
-        return EncodedTable(np.concatenate(parts, axis=1), self.categorical, self.names, tuple(notes))
+        return EncodedTable(values, self.categorical, self.names, tuple(notes))
 
-    def unscaled(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The columns as :meth:`transform` reads them, before it scales and codes them.
+    def unscaled(self, frame: pd.DataFrame) -> EncodedTable:
+        """The columns as :meth:`transform` reads them, before it scales them and fills gaps.
 
-        For a model that scales and codes by itself but must see the same table: numbers and the parts of dates are
-        floats with NaN for what is missing, categories are text, and columns that were left out are left out.
+        For a model that scales by itself but must see the same table: numbers and the parts of dates in their own
+        units, categories as codes, and NaN for everything that is missing.
         """
-        frame = self._complete(frame).reset_index(drop=True)
-        return pd.concat([part for column in self.columns for part in _unscaled(column, frame[column.name])], axis=1)
+        frame = self._complete(frame)
+        names = [name for column in self.columns for name in _raw_outputs(column)]
+        categorical = np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in _raw_outputs(c)])
+        values = np.empty((len(frame), len(names)), dtype=np.float32)
+        for place, (part, raw) in enumerate(self._parts(frame, [])):
+            values[:, place] = (
+                np.where(raw == MISSING, np.nan, raw) if part is None else np.clip(raw, -_FLOAT32, _FLOAT32)
+            )
+        return EncodedTable(values, categorical, tuple(names))
+
+    def _parts(self, frame: pd.DataFrame, notes: list[str]) -> Iterator[tuple[NumberColumn | None, Floats]]:
+        """Every column of numbers, every part of a date, every column of codes (None), as read from the frame."""
+        for column in self.columns:
+            series = frame[column.name]
+            if isinstance(column, CategoryColumn):
+                yield None, _codes(column, series, notes)
+            elif isinstance(column, NumberColumn):
+                values = numbers(series)
+                _note_lost(column.name, series, np.isnan(values), "number", notes)
+                yield column, values
+            else:
+                stamps = dates(series, column.format)
+                _note_lost(column.name, series, stamps.isna().to_numpy(), "date", notes)
+                parts = _date_parts(stamps)
+                yield from ((part, parts[part.part]) for part in column.parts)
 
     def _complete(self, frame: pd.DataFrame) -> pd.DataFrame:
         frame = _checked(frame)
+        found = set(frame.columns)
         for column in self.columns:
-            if column.name not in frame.columns:
+            if column.name not in found:
                 raise missing_column(column.name, list(frame.columns), "the table, unlike the one it was fitted on,")
         return frame
 
@@ -193,14 +223,15 @@ def _fit_column(series: pd.Series[Any], name: str) -> Column | str:
     return _fit_number(numbers(series), name) if kind == "numeric" else _fit_date(series, name)
 
 
-def _fit_number(values: pd.Series[float], name: str, part: str = "") -> NumberColumn | str:
-    present = values.dropna().to_numpy()
+def _fit_number(values: Floats, name: str, part: str = "") -> NumberColumn | str:
+    present = values[~np.isnan(values)]
     if len(present) == 0:
         return "no value is a finite number"
     missing = len(present) < len(values)
     if present.min() == present.max() and not missing:
         return f"it is constant ({present[0]:g})"
     low, high = np.quantile(present, [_TAIL, 1 - _TAIL])
+    # The spread without the tails: a few extreme values must not make all others look alike.
     scale = float(np.clip(present, low, high).std()) or float(present.std()) or 1.0
     return NumberColumn(name, float(np.median(present)), scale, missing, part)
 
@@ -213,12 +244,8 @@ def _fit_date(series: pd.Series[Any], name: str) -> DateColumn | str:
         fitted = _fit_number(values, name, part)
         if isinstance(fitted, NumberColumn):
             # one indicator for the date is enough
-            parts.append(fitted if part == "days" else _without_indicator(fitted))
+            parts.append(fitted if part == "days" else replace(fitted, indicator=False))
     return DateColumn(name, pattern, tuple(parts)) if parts else "every date is the same"
-
-
-def _without_indicator(column: NumberColumn) -> NumberColumn:
-    return NumberColumn(column.name, column.median, column.scale, False, column.part)
 
 
 def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:
@@ -230,81 +257,69 @@ def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:
     return CategoryColumn(name, tuple(str(category) for category, _ in ordered[:_MOST_CATEGORIES]))
 
 
-def _date_parts(stamps: pd.Series[Any]) -> dict[str, pd.Series[float]]:
+def _date_parts(stamps: pd.Series[Any]) -> dict[str, Floats]:
     return {
         "days": days_since_epoch(stamps),
-        "weekday": stamps.dt.day_of_week.astype("float64"),
-        "month": stamps.dt.month.astype("float64"),
-        "hour": stamps.dt.hour + stamps.dt.minute / 60.0,
+        "weekday": np.asarray(stamps.dt.day_of_week, dtype=np.float64),
+        "month": np.asarray(stamps.dt.month, dtype=np.float64),
+        "hour": np.asarray(stamps.dt.hour + stamps.dt.minute / 60.0, dtype=np.float64),
     }
 
 
 # --- encoding -----------------------------------------------------------------------------------------------------
 
 
-def _outputs(column: Column) -> list[str]:
-    if isinstance(column, CategoryColumn):
-        return [column.name]
+def _raw_outputs(column: Column) -> list[str]:
+    """Names of what is read from a column, before indicators are added."""
     if isinstance(column, DateColumn):
-        return [name for part in column.parts for name in _outputs(part)]
-    name = f"{column.name}:{column.part}" if column.part else column.name
-    return [name, f"{name}:missing"] if column.indicator else [name]
+        return [f"{column.name}:{part.part}" for part in column.parts]
+    return [column.name]
 
 
-def _encode(column: Column, series: pd.Series[Any], notes: list[str]) -> Float32:
-    if isinstance(column, CategoryColumn):
-        return _encode_categories(column, series, notes)
-    if isinstance(column, NumberColumn):
-        values = numbers(series)
-        _note_lost(column.name, series, values, "number", notes)
-        return _encode_number(column, values)
-    stamps = dates(series, column.format)
-    _note_lost(column.name, series, stamps, "date", notes)
-    parts = _date_parts(stamps)
-    return np.concatenate([_encode_number(part, parts[part.part]) for part in column.parts], axis=1)
+def _outputs(column: Column) -> list[str]:
+    """Names of what a column becomes."""
+    parts = column.parts if isinstance(column, DateColumn) else (column,)
+    names = []
+    for name, part in zip(_raw_outputs(column), parts, strict=True):
+        has_indicator = isinstance(part, NumberColumn) and part.indicator
+        names += [name, f"{name}:missing"] if has_indicator else [name]
+    return names
 
 
-def _unscaled(column: Column, series: pd.Series[Any]) -> list[pd.Series[Any]]:
-    if isinstance(column, CategoryColumn):
-        return [category_names(series)]
-    if isinstance(column, NumberColumn):
-        return [numbers(series).clip(-_FLOAT32, _FLOAT32)]
-    parts = _date_parts(dates(series, column.format))
-    return [parts[part.part].rename(f"{column.name}:{part.part}") for part in column.parts]
-
-
-def _encode_number(column: NumberColumn, values: pd.Series[float]) -> Float32:
-    raw = values.to_numpy(dtype=np.float64)
+def _scaled(column: NumberColumn, raw: Floats) -> list[npt.NDArray[Any]]:
+    """The scaled numbers and, where values were missing in fitting, the indicator. Shape: (n,) each."""
     missing = np.isnan(raw)
     scaled = np.clip((raw - column.median) / column.scale, -_LARGEST, _LARGEST)
     scaled[missing] = 0.0
-    outputs = [scaled, missing] if column.indicator else [scaled]
-    return np.column_stack(outputs).astype(np.float32)
+    return [scaled, missing] if column.indicator else [scaled]
 
 
-def _encode_categories(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> Float32:
+def _codes(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> Floats:
+    """Codes of the known categories. Ours rather than OrdinalEncoder's, because one category may be spelled in
+    several ways (3, 3.0 and "3") and a stored encoder must keep its codes."""
     lookup = {category: code for code, category in enumerate(column.categories, start=FIRST_CATEGORY)}
     names = category_names(series)
     known = names.map(lookup)
     if (other := known.isna() & names.notna()).any():
         known[other] = respelled(names[other]).map(lookup)
-    codes: Float32 = np.array(known.fillna(UNKNOWN), dtype=np.float32)
-    absent = series.isna().to_numpy()
-    codes[absent] = MISSING
+    codes = np.array(known.fillna(UNKNOWN), dtype=np.float64)
+    codes[series.isna().to_numpy()] = MISSING
     unknown = codes == UNKNOWN
     if unknown.any():
         seen = names[unknown].unique()[:_SHOWN].tolist()
         notes.append(f"column {column.name!r}: {int(unknown.sum())} values are of unknown categories such as {seen}")
-    return codes[:, None]
+    return codes
 
 
-def _note_lost(name: str, before: pd.Series[Any], after: pd.Series[Any], what: str, notes: list[str]) -> None:
+def _note_lost(
+    name: str, before: pd.Series[Any], is_missing: npt.NDArray[np.bool_], what: str, notes: list[str]
+) -> None:
     """Values that were there and could not be read: all of them is an error, some are a note."""
-    lost = (before.notna() & after.isna()).to_numpy()
+    lost = is_missing & ~missing_values(before)
     if not lost.any():
         return
     seen = before[lost].astype("string").unique()[:_SHOWN].tolist()
-    if after.notna().sum() == 0 and lost.sum() >= _CERTAIN:
+    if is_missing.all() and lost.sum() >= _CERTAIN:
         raise InputError(f"column {name!r} held {what}s when the encoder was fitted and now holds none, e.g. {seen}")
     notes.append(f"column {name!r}: {int(lost.sum())} values are no {what} and count as missing, e.g. {seen}")
 

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from punce.errors import InputError
+
+Floats = npt.NDArray[np.float64]
 
 ColumnKind = Literal["numeric", "categorical", "date", "text", "identifier", "empty", "unsupported"]
 
@@ -35,6 +38,8 @@ _IDENTIFIER_NAME = re.compile(
 
 def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
     """The kind of a column, judged by its type and, for text, by its first 10,000 values that are present."""
+    if (values := plain_numbers(series)) is not None and not (values.dtype.kind in "iu" and looks_numbered(name)):
+        return "empty" if missing_values(series).all() else "numeric"
     present = series.dropna().iloc[:_SAMPLE]
     if len(present) == 0:
         return "empty"
@@ -51,28 +56,48 @@ def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
     return _kind_of_objects(present)
 
 
+def plain_numbers(series: pd.Series[Any]) -> npt.NDArray[Any] | None:
+    """The values of a column that NumPy itself holds as floats, integers or truth values; None for any other.
+
+    Such a column needs nothing of pandas, whose overhead of some 0.1 ms a call and column is what reading a table of
+    10,000 columns would mostly consist of.
+    """
+    dtype = series.dtype
+    return series.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
+
+
+def missing_values(series: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """Where a column has no value. Shape: (n,)."""
+    if (values := plain_numbers(series)) is None:
+        return series.isna().to_numpy()
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
+
+
 def looks_numbered(name: str) -> bool:
     """Whether a column's name says that it numbers or names its rows."""
     return bool(_IDENTIFIER_NAME.search(name))
 
 
-def numbers(series: pd.Series[Any]) -> pd.Series[float]:
+def numbers(series: pd.Series[Any]) -> Floats:
     """The column as float64, true as 1 and false as 0, with NaN where a value is missing, infinite or not a number."""
+    if (values := plain_numbers(series)) is not None:
+        return _finite(values)
     if pd.api.types.is_timedelta64_dtype(series):
-        return pd.Series(series.dt.total_seconds() / 86_400.0)
+        return _finite(series.dt.total_seconds() / 86_400.0)
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
         series = series.astype("string")
-    values = _finite_numbers(series)
-    if pd.api.types.is_string_dtype(series) and (unread := values.isna() & series.notna()).any():
+    found = _finite(pd.to_numeric(series, errors="coerce").astype("float64"))
+    if pd.api.types.is_string_dtype(series) and (unread := np.isnan(found) & ~missing_values(series)).any():
         # one gap or one odd word turns a column of True and False into objects or text
-        values[unread] = series[unread].str.strip().str.lower().map(_TRUTH).astype("float64")
-    return values
+        found[unread] = series[unread].str.strip().str.lower().map(_TRUTH).astype("float64")
+    return found
 
 
-def _finite_numbers(series: pd.Series[Any]) -> pd.Series[float]:
-    values = pd.to_numeric(series, errors="coerce").astype("float64")
-    # bounded, so that squares of what is left cannot overflow
-    return values.where(np.isfinite(values)).clip(-_HUGE, _HUGE)
+def _finite(values: npt.ArrayLike) -> Floats:
+    """A copy, bounded so that squares of what is left cannot overflow."""
+    found = np.array(values, dtype=np.float64)
+    found[~np.isfinite(found)] = np.nan
+    return np.clip(found, -_HUGE, _HUGE, out=found)
 
 
 def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
@@ -85,10 +110,10 @@ def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
     return series
 
 
-def days_since_epoch(stamps: pd.Series[Any]) -> pd.Series[float]:
+def days_since_epoch(stamps: pd.Series[Any]) -> Floats:
     """Naive timestamps as days since 1970, NaN for NaT."""
     # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262: 9999-12-31 is common.
-    return (stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1)
+    return np.asarray((stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1), dtype=np.float64)
 
 
 def date_format(series: pd.Series[Any]) -> str | None:
@@ -154,7 +179,7 @@ def _kind_of_objects(present: pd.Series[Any]) -> ColumnKind:
 
 
 def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
-    if _finite_numbers(text).notna().mean() >= _MOSTLY:
+    if np.isfinite(pd.to_numeric(text, errors="coerce").astype("float64")).mean() >= _MOSTLY:
         return "numeric"
     if date_format(text) is not None:
         return "date"

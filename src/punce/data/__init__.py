@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from punce.columns.encoder import EncodedTable, TableEncoder
 from punce.data.check import check
-from punce.data.findings import DataCheck, Finding
+from punce.data.findings import DataCheck, DataFinding
 from punce.data.read import read, stream
 from punce.data.simulate import PUSample, biased_propensity, simulate_pnu, simulate_pu
 from punce.data.user_data import DataStream, UserData
@@ -14,10 +14,10 @@ __all__ = [
     "DATASETS",
     "Benchmark",
     "DataCheck",
+    "DataFinding",
     "DataStream",
     "Dataset",
     "EncodedTable",
-    "Finding",
     "MissingFilesError",
     "PUSample",
     "Part",

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.data.findings import DataCheck, Finding
+from punce.data.findings import DataCheck, DataFinding
 from punce.data.image_files import ImageFiles, unreadable_message
-from punce.data.leaks import separation
+from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
-from punce.data.row_sample import RowSample
 from punce.data.table_tally import LEAK, TableTally
 from punce.data.user_data import DataStream, UserData
 from punce.errors import InputError
@@ -34,7 +33,7 @@ def check(data: UserData | DataStream) -> DataCheck:
         tally.add(batch)
     if tally.rows == 0:
         raise InputError(f"{data.source} has no rows")
-    notes = [Finding("info", "note", note) for note in dict.fromkeys([*data.notes, *tally.notes])]
+    notes = [DataFinding("info", "note", note) for note in dict.fromkeys([*data.notes, *tally.notes])]
     duplicates, duplicate_findings = _duplicates(tally, data.labels)
     return DataCheck(
         source=data.source,
@@ -109,64 +108,63 @@ class _Tally:
         parts = self.table.hashes or self._hashes
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[DataFinding]:
         """What is odd, by kind."""
         yield from self.table.findings()
         yield from self._array_findings()
         if self._unreadable:
             message = unreadable_message(self._folder, self._unreadable)
-            yield Finding("error", "unreadable_images", message, tuple(self._unreadable))
+            yield DataFinding("error", "unreadable_images", message, tuple(self._unreadable))
         if self._empty_texts:
-            yield Finding("warning", "empty_texts", f"{self._empty_texts:,} texts are empty")
+            yield DataFinding("warning", "empty_texts", f"{self._empty_texts:,} texts are empty")
         if self._ids:
             ids = np.concatenate(self._ids)
             repeated = len(ids) - len(np.unique(ids))
             if repeated:
-                yield Finding("warning", "repeated_ids", f"{repeated:,} rows have the name of an earlier row")
+                yield DataFinding("warning", "repeated_ids", f"{repeated:,} rows have the name of an earlier row")
 
-    def _array_findings(self) -> Iterator[Finding]:
+    def _array_findings(self) -> Iterator[DataFinding]:
         if self._non_finite:
             shown = ", ".join(self._non_finite[:_SHOWN])
             message = f"{len(self._non_finite):,} rows hold NaN or infinity, first rows {shown}"
-            yield Finding("error", "non_finite", message, tuple(self._non_finite[:100]))
+            yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
             values, is_labelled = self._sample.rows()
             yield from _dimension_findings(values.astype(np.float64), is_labelled)
 
 
-def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> Iterator[Finding]:
+def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> Iterator[DataFinding]:
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
     if len(constant):
         names = tuple(map(str, constant))
-        yield Finding(
+        yield DataFinding(
             "warning", "constant_column", f"{len(constant)} dimensions are constant: {', '.join(names[:_SHOWN])}", names
         )
-    for k in range(values.shape[1]):
-        strength = separation(values[:, k], is_labelled)
-        if strength >= LEAK:
-            yield Finding(
-                "warning",
-                "leak",
-                f"dimension {k} alone separates labelled from unlabelled rows (AUC {strength:.3f}); "
-                f"if that is honest, at most {2 * (1 - strength):.1%} of the unlabelled rows are positive",
-                (str(k),),
-            )
+    strengths = separation(values, is_labelled)
+    for k in np.flatnonzero(strengths >= LEAK):
+        yield DataFinding(
+            "warning",
+            "leak",
+            f"dimension {k} alone separates labelled from unlabelled rows (AUC {strengths[k]:.3f}); "
+            f"if that is honest, at most {2 * (1 - strengths[k]):.1%} of the unlabelled rows are positive",
+            (str(k),),
+        )
 
 
-def _label_findings(labels: Labels | None) -> Iterator[Finding]:
+def _label_findings(labels: Labels | None) -> Iterator[DataFinding]:
     if labels is None:
-        yield Finding("info", "no_labels", "no label column: the rows can be scored, not learned from")
+        yield DataFinding("info", "no_labels", "no label column: the rows can be scored, not learned from")
         return
     n_p, n_u = _count(labels, POSITIVE), _count(labels, UNLABELLED)
     if n_p == 0:
-        yield Finding("error", "no_positive", "no row is labelled positive")
+        yield DataFinding("error", "no_positive", "no row is labelled positive")
     elif n_p < _FEW_LABELLED:
-        yield Finding("warning", "few_labelled", f"only {n_p} labelled positives; expect wide intervals")
+        yield DataFinding("warning", "few_labelled", f"only {n_p} labelled positives; expect wide intervals")
     if n_u == 0:
-        yield Finding("error", "no_unlabelled", "no row is unlabelled")
+        yield DataFinding("error", "no_unlabelled", "no row is unlabelled")
 
 
-def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[Finding]]:
+def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFinding]]:
     hashes = tally.hashes
     if labels is None or len(hashes) != len(labels):
         return 0, []
@@ -178,7 +176,7 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[Finding
         f"{count:,} unlabelled rows equal a labelled one, first rows {first}; in case_control data that can be "
         "right, otherwise label or remove them"
     )
-    return count, [Finding("warning", "duplicates", message, tuple(map(str, rows)))]
+    return count, [DataFinding("warning", "duplicates", message, tuple(map(str, rows)))]
 
 
 def _count(labels: Labels | None, value: int) -> int:

@@ -17,7 +17,7 @@ _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "info"
 
 
 @dataclass(frozen=True)
-class Finding:
+class DataFinding:
     """One thing worth knowing. `code` is stable for programs, `where` names columns, rows or files."""
 
     severity: Severity
@@ -41,7 +41,7 @@ class DataCheck:
     """Column -> missing values, for columns that have any."""
     duplicates: int
     """Unlabelled rows that equal a labelled one."""
-    findings: tuple[Finding, ...]
+    findings: tuple[DataFinding, ...]
 
     @property
     def ok(self) -> bool:

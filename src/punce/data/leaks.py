@@ -14,41 +14,74 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.columns.kinds import category_names, column_kind, date_format, dates, days_since_epoch, numbers
+from punce.columns.kinds import (
+    category_names,
+    column_kind,
+    date_format,
+    dates,
+    days_since_epoch,
+    missing_values,
+    numbers,
+    plain_numbers,
+)
+from punce.labels import POSITIVE, UNLABELLED, Labels
 
 FEWEST = 5
+SAMPLED = 5_000
 _MOST_CATEGORIES = 200
+_CELLS_AT_ONCE = 4_000_000  # ranks of so many cells take 32 MB
 
 
-def separation(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> float:
-    """max(AUC, 1 − AUC) of labelled against unlabelled rows; 0.5 where either side has fewer than 5 values."""
+def separation(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """max(AUC, 1 − AUC) of labelled against unlabelled rows, of each column; 0.5 where a side has fewer than 5 rows.
+
+    Shape: (n, k), (n,) -> (k,). One call for many columns, because ranking them one by one costs mostly overhead.
+    """
     n_p = int(is_labelled.sum())
     n_u = len(values) - n_p
     if min(n_p, n_u) < FEWEST:
-        return 0.5
+        return np.full(values.shape[1], 0.5)
     from scipy.stats import rankdata
 
-    ranks = rankdata(values)
-    auc = (float(ranks[is_labelled].sum()) - n_p * (n_p + 1) / 2) / (n_p * n_u)
-    return max(auc, 1.0 - auc)
+    strengths = np.empty(values.shape[1])
+    width = max(1, _CELLS_AT_ONCE // len(values))
+    for start in range(0, values.shape[1], width):
+        ranks = rankdata(values[:, start : start + width], axis=0)
+        auc = (ranks[is_labelled].sum(axis=0) - n_p * (n_p + 1) / 2) / (n_p * n_u)
+        strengths[start : start + width] = np.maximum(auc, 1.0 - auc)
+    return strengths
 
 
-def column_separation(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_]) -> tuple[float, str]:
-    """The strongest separation a column gives, and by what: its values, or where it is missing."""
-    missing = series.isna().to_numpy()
-    by_missing = separation(missing.astype(np.float64), is_labelled)
+def strongest_separations(frame: pd.DataFrame, is_labelled: npt.NDArray[np.bool_]) -> dict[str, tuple[float, str]]:
+    """For each column the strongest separation it gives, and by what: its values, or where it is missing."""
+    plain = [name for name in frame.columns if _is_complete(frame[name])]
+    together = dict(zip(plain, separation(frame[plain].to_numpy(np.float64), is_labelled).tolist(), strict=True))
+    return {
+        name: (together[name], "values") if name in together else _column_separation(frame[name], is_labelled)
+        for name in frame.columns
+    }
+
+
+def _is_complete(series: pd.Series[Any]) -> bool:
+    values = plain_numbers(series)
+    return values is not None and bool(np.isfinite(values).all())
+
+
+def _column_separation(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_]) -> tuple[float, str]:
+    missing = missing_values(series).astype(np.float64)
     scores = _scores(series, is_labelled)
     present = np.isfinite(scores)
-    by_value = separation(scores[present], is_labelled[present])
-    return max((by_value, "values"), (by_missing, "missing values"))
+    by_missing = separation(missing[:, None], is_labelled)[0]
+    by_value = separation(scores[present, None], is_labelled[present])[0]
+    return max((float(by_value), "values"), (float(by_missing), "missing values"))
 
 
 def _scores(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     kind = column_kind(series)
     if kind == "numeric":
-        return np.asarray(numbers(series), dtype=np.float64)
+        return numbers(series)
     if kind == "date":
-        return np.asarray(days_since_epoch(dates(series, date_format(series))), dtype=np.float64)
+        return days_since_epoch(dates(series, date_format(series)))
     if kind == "categorical":
         return _category_scores(series, is_labelled)
     return np.full(len(series), np.nan)
@@ -62,3 +95,56 @@ def _category_scores(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_])
     groups = pd.Series(is_labelled.astype(np.float64), index=series.index).groupby(names)
     counts, sums = groups.transform("count"), groups.transform("sum")
     return np.asarray((sums + is_labelled.mean()) / (counts + 1.0), dtype=np.float64)
+
+
+class RowSample:
+    """A uniform sample of labelled and of unlabelled rows from batches of unknown number.
+
+    Keeps the rows with the smallest random keys: every row is kept with the same probability.
+    """
+
+    def __init__(self, size: int = SAMPLED, seed: int = 0) -> None:
+        self._size = size
+        self._random = np.random.RandomState(seed)
+        self._rows: dict[int, Any] = {}
+        self._keys: dict[int, npt.NDArray[np.float64]] = {}
+
+    def add(self, rows: Any, labels: Labels) -> None:
+        """Consider a batch: a DataFrame or an array."""
+        keys = self._random.random_sample(len(labels))
+        for side in (POSITIVE, UNLABELLED):
+            threshold = self._threshold(side)
+            chosen = np.flatnonzero((labels == side) & (keys < threshold))
+            if len(chosen):
+                self._keep(side, _take(rows, chosen), keys[chosen])
+
+    def _threshold(self, side: int) -> float:
+        kept = self._keys.get(side)
+        return float(kept.max()) if kept is not None and len(kept) == self._size else np.inf
+
+    def _keep(self, side: int, rows: Any, keys: npt.NDArray[np.float64]) -> None:
+        if side in self._rows:
+            rows, keys = _join(self._rows[side], rows), np.concatenate([self._keys[side], keys])
+        order = np.argsort(keys, kind="stable")[: self._size]
+        self._rows[side], self._keys[side] = _take(rows, order), keys[order]
+
+    @property
+    def usable(self) -> bool:
+        """Enough rows on both sides to say anything."""
+        return all(len(self._keys.get(side, ())) >= FEWEST for side in (POSITIVE, UNLABELLED))
+
+    def rows(self) -> tuple[Any, npt.NDArray[np.bool_]]:
+        """The sampled rows and whether each is a labelled positive."""
+        n_p, n_u = len(self._keys[POSITIVE]), len(self._keys[UNLABELLED])
+        is_labelled = np.repeat([True, False], [n_p, n_u])
+        return _join(self._rows[POSITIVE], self._rows[UNLABELLED]), is_labelled
+
+
+def _take(rows: Any, chosen: npt.NDArray[Any]) -> Any:
+    return rows.iloc[chosen] if isinstance(rows, pd.DataFrame) else rows[chosen]
+
+
+def _join(first: Any, second: Any) -> Any:
+    if isinstance(first, pd.DataFrame):
+        return pd.concat([first, second], ignore_index=True)
+    return np.concatenate([first, second])

@@ -9,15 +9,14 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 import pandas as pd
 
 from punce.columns.kinds import column_kind, missing_column
 from punce.data.embeddings import check_features, read_npy, read_npz
-from punce.data.image_files import image_files
-from punce.data.image_folder import read_folder
+from punce.data.image_files import image_files, read_folder
 from punce.data.tables import (
     Roles,
     check_roles,
@@ -54,21 +53,22 @@ class _Request:
     """Columns of a CSV file that keep their spelling, the row names among them."""
 
 
-def read(
-    path: str | Path,
-    label: str | None = None,
-    *,
-    positive: Any = None,
-    id: str | None = None,
-    text: str | None = None,
-    kind: KindOption = "auto",
-    setting: Setting = "pu",
-    labels: str | Path | None = None,
-    drop: Sequence[str] = (),
-    image_size: int | None = None,
-    columns: Sequence[str] | None = None,
-    as_text: Sequence[str] = (),
-) -> UserData:
+class ReadOptions(TypedDict, total=False):
+    """How a file is read; :func:`read` says what each option means."""
+
+    positive: Any
+    id: str | None
+    text: str | None
+    kind: KindOption
+    setting: Setting
+    labels: str | Path | None
+    drop: Sequence[str]
+    image_size: int | None
+    columns: Sequence[str] | None
+    as_text: Sequence[str]
+
+
+def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptions]) -> UserData:
     """Rows, labels and row names from a file or folder.
 
     - ``.csv``, ``.tsv`` (also gzipped), ``.parquet`` or a folder of Parquet files: a table, or text if `text` names the
@@ -78,11 +78,11 @@ def read(
       subfolders ``labelled/`` and ``unlabelled/``.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
-    marks a positive. `id` names the column of row names, `drop` columns to leave out; `columns` names the features of a
-    table, in the order wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits
-    are names (01 is not 1).
+    marks a positive; `setting` is "pu", or "pnu" where -1 marks negatives. `id` names the column of row names, `drop`
+    columns to leave out; `columns` names the features of a table, in the order wanted, and every other column is left
+    out. `as_text` names columns of a CSV file whose digits are names (01 is not 1).
     """
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns, as_text)
+    request = _request(path, label, **options)
     data = _reader(request)(request)
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
@@ -90,27 +90,14 @@ def read(
 
 
 def stream(
-    path: str | Path,
-    label: str | None = None,
-    *,
-    positive: Any = None,
-    id: str | None = None,
-    text: str | None = None,
-    kind: KindOption = "auto",
-    setting: Setting = "pu",
-    labels: str | Path | None = None,
-    drop: Sequence[str] = (),
-    image_size: int | None = None,
-    columns: Sequence[str] | None = None,
-    as_text: Sequence[str] = (),
-    batch_rows: int = BATCH_ROWS,
+    path: str | Path, label: str | None = None, *, batch_rows: int = BATCH_ROWS, **options: Unpack[ReadOptions]
 ) -> DataStream:
     """The same rows as :func:`read`, in batches, for files larger than memory.
 
     The types of CSV columns are guessed per batch, except that text in the first batch is text in all of them: name
     other columns whose digits are names in `as_text`.
     """
-    request = _request(path, label, positive, id, text, kind, setting, labels, drop, image_size, columns, as_text)
+    request = _request(path, label, **options)
     if batch_rows < 1:
         raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
     if _is_table(request.path):
@@ -122,16 +109,17 @@ def stream(
 def _request(
     path: str | Path,
     label: str | None,
-    positive: Any,
-    id: str | None,
-    text: str | None,
-    kind: KindOption,
-    setting: Setting,
-    labels: str | Path | None,
-    drop: Sequence[str],
-    image_size: int | None,
-    columns: Sequence[str] | None,
-    as_text: Sequence[str],
+    *,
+    positive: Any = None,
+    id: str | None = None,
+    text: str | None = None,
+    kind: KindOption = "auto",
+    setting: Setting = "pu",
+    labels: str | Path | None = None,
+    drop: Sequence[str] = (),
+    image_size: int | None = None,
+    columns: Sequence[str] | None = None,
+    as_text: Sequence[str] = (),
 ) -> _Request:
     if kind not in ("auto", "image", "table", "text", "embedding"):
         raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from punce.columns.kinds import plain_numbers
 from punce.labels import POSITIVE, UNLABELLED, Labels
 
 Hashes = npt.NDArray[np.uint64]
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def hash_table(frame: pd.DataFrame, left_out: Collection[str]) -> Hashes:
@@ -20,7 +22,18 @@ def hash_table(frame: pd.DataFrame, left_out: Collection[str]) -> Hashes:
     kept = [name for name in frame.columns if name not in left_out]
     if not kept:
         return np.arange(len(frame), dtype=np.uint64)
-    return np.asarray(pd.util.hash_pandas_object(frame[kept], index=False), dtype=np.uint64)
+    hashes: Hashes = np.zeros(len(frame), dtype=np.uint64)
+    for name in kept:
+        # a polynomial in an odd number, modulo 2^64: equal rows only where (nearly) all columns are equal
+        hashes = hashes * _ODD + hash_values(frame[name])
+    return hashes
+
+
+def hash_values(column: pd.Series[Any] | npt.NDArray[Any]) -> Hashes:
+    """Values of one column. Plain numbers are hashed as floats: a batch may hold 3 where another holds 3.0."""
+    if isinstance(column, pd.Series) and plain_numbers(column) is None:
+        return np.asarray(pd.util.hash_pandas_object(column, index=False), dtype=np.uint64)
+    return pd.util.hash_array(np.asarray(column, dtype=np.float64))
 
 
 def hash_texts(texts: list[str]) -> Hashes:

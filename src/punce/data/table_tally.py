@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import ColumnKind, column_kind, numbers
-from punce.data.findings import Finding
-from punce.data.leaks import column_separation
-from punce.data.row_hashes import Hashes, hash_table
-from punce.data.row_sample import RowSample
+from punce.columns.kinds import ColumnKind, column_kind, missing_values, numbers, plain_numbers
+from punce.data.findings import DataFinding, Severity
+from punce.data.leaks import RowSample, strongest_separations
+from punce.data.row_hashes import Hashes, hash_table, hash_values
 from punce.labels import Labels
 
 LEAK = 0.99
@@ -43,23 +42,27 @@ class ColumnTally:
         """Count one batch."""
         if self.kind == "empty":
             self.kind = column_kind(series, self.name)
-        present = series.dropna()
+        missing = missing_values(series)
+        n_missing = int(missing.sum())
         self.rows += len(series)
-        self.missing += len(series) - len(present)
-        if len(present) == 0 or self.kind == "unsupported":
+        self.missing += n_missing
+        if n_missing == len(series) or self.kind == "unsupported":
             self.varies, self.distinct = self.varies or self.kind == "unsupported", None
             return
-        self.first = present.iloc[0] if self.first is None else self.first
+        present: Any = series if (values := plain_numbers(series)) is None else values
+        present = present[~missing] if n_missing else present
+        if self.first is None:
+            self.first = present[0] if values is not None else present.iloc[0]
         self.varies = self.varies or bool((present != self.first).any())
         if self.kind == "numeric":
-            self.unreadable += int(numbers(present).isna().sum())
+            self.unreadable += int(np.isnan(numbers(series)).sum()) - n_missing
         self._add_distinct(present)
 
-    def _add_distinct(self, present: pd.Series[Any]) -> None:
+    def _add_distinct(self, present: Any) -> None:
         if self.distinct is None or not self._can_name_rows(present):
             self.distinct = None
             return
-        hashes: Hashes = np.unique(np.asarray(pd.util.hash_pandas_object(present, index=False), dtype=np.uint64))
+        hashes: Hashes = np.unique(hash_values(present))
         if len(hashes) < _ALMOST_ALL * len(present):
             self.distinct = None
         else:
@@ -79,7 +82,7 @@ class ColumnTally:
         """Largest minus smallest whole number."""
         return self.largest - self.smallest
 
-    def _can_name_rows(self, present: pd.Series[Any]) -> bool:
+    def _can_name_rows(self, present: Any) -> bool:
         if self.kind in ("identifier", "categorical"):
             return True
         if self.kind != "numeric" or not pd.api.types.is_integer_dtype(present):
@@ -119,28 +122,26 @@ class TableTally:
         """Column -> missing values, where there are any."""
         return {name: tally.missing for name, tally in self.columns.items() if tally.missing}
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[DataFinding]:
         """What is odd about the columns."""
         for tally in self.columns.values():
             yield from column_findings(tally)
         yield from self._leaks()
 
-    def _leaks(self) -> Iterator[Finding]:
+    def _leaks(self) -> Iterator[DataFinding]:
         if not self.sample.usable:
             return
         frame, is_labelled = self.sample.rows()
-        for name, tally in self.columns.items():
-            if tally.kind in ("empty", "unsupported", "text", "identifier"):
-                continue
-            strength, what = column_separation(frame[name], is_labelled)
+        told = [n for n, c in self.columns.items() if c.kind not in ("empty", "unsupported", "text", "identifier")]
+        for name, (strength, what) in strongest_separations(frame[told], is_labelled).items():
             if strength >= LEAK:
                 yield leak_finding(name, what, strength)
 
 
-def leak_finding(name: str, what: str, strength: float) -> Finding:
+def leak_finding(name: str, what: str, strength: float) -> DataFinding:
     """The words for a column that gives the label away."""
     share = 2 * (1 - strength)
-    return Finding(
+    return DataFinding(
         "warning",
         "leak",
         f"column {name!r}: its {what} alone separate labelled from unlabelled rows (AUC {strength:.3f}). If it was "
@@ -149,30 +150,28 @@ def leak_finding(name: str, what: str, strength: float) -> Finding:
     )
 
 
-def column_findings(tally: ColumnTally) -> Iterator[Finding]:
+def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
     """What is odd about one column."""
-    name, where = f"column {tally.name!r}", (tally.name,)
+
+    def finding(severity: Severity, code: str, what: str) -> DataFinding:
+        return DataFinding(severity, code, f"column {tally.name!r}{what}", (tally.name,))
+
     if tally.kind == "empty":
-        yield Finding("warning", "empty_column", f"{name}: every value is missing; it will be left out", where)
+        yield finding("warning", "empty_column", ": every value is missing; it will be left out")
         return
     if tally.kind == "unsupported":
-        yield Finding("warning", "unsupported_column", f"{name} holds nested values; it will be left out", where)
+        yield finding("warning", "unsupported_column", " holds nested values; it will be left out")
         return
     if tally.kind == "text":
-        yield Finding("warning", "text_column", f"{name} holds long text; name it with --text to learn from it", where)
+        yield finding("warning", "text_column", " holds long text; name it with --text to learn from it")
         return
     if not tally.varies and not tally.missing:
-        yield Finding("warning", "constant_column", f"{name} is constant ({tally.first}); it will be left out", where)
+        yield finding("warning", "constant_column", f" is constant ({tally.first}); it will be left out")
     if tally.kind == "identifier" or tally.names_rows:
-        what = "has a different value in (nearly) every row, like a number or name of the row"
-        yield Finding("warning", "identifier", f"{name} {what}; name it with --id or drop it", where)
+        what = " has a different value in (nearly) every row, like a number or name of the row"
+        yield finding("warning", "identifier", f"{what}; name it with --id or drop it")
     if tally.unreadable:
-        yield Finding(
-            "warning",
-            "unreadable_numbers",
-            f"{name}: {tally.unreadable:,} values among numbers are text or infinite and count as missing",
-            where,
-        )
+        what = f": {tally.unreadable:,} values among numbers are text or infinite and count as missing"
+        yield finding("warning", "unreadable_numbers", what)
     if tally.missing > _MOSTLY_MISSING * tally.rows:
-        share = tally.missing / tally.rows
-        yield Finding("info", "mostly_missing", f"{name}: {share:.0%} of the values are missing", where)
+        yield finding("info", "mostly_missing", f": {tally.missing / tally.rows:.0%} of the values are missing")

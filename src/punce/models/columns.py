@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
 from punce.errors import InputError
 
@@ -33,8 +32,6 @@ class Columns:
         `estimator` is whose columns they are, for the error. `and_new` leaves others behind them, for a route that
         reads by name and says what is new.
         """
-        if issparse(X):
-            raise InputError("sparse input is not supported; give X.toarray()")
         if self.names is not None:
             return self._by_name(X, self.names, and_new)
         shape = np.shape(X)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from torch import Tensor
 
-from punce.columns.encoder import CategoryColumn, EncodedTable
-from punce.data import TableEncoder
+from punce.columns.encoder import CategoryColumn, EncodedTable, TableEncoder
+from punce.columns.sparse import frame_from_sparse
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.route import FitSettings, Fitted, Floats, State
@@ -33,6 +34,7 @@ class TableRoute:
     def __init__(self) -> None:
         self._encoder: TableEncoder | None = None
         self._model: TabularPU | TableNetwork | None = None
+        self._notes: tuple[str, ...] = ()
         self._said: tuple[str, ...] = ()
 
     @property
@@ -45,6 +47,9 @@ class TableRoute:
         """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
         frame = as_frame(X)
         self._encoder = TableEncoder.fit(frame)
+        if frame.shape[1] < (width := np.shape(X)[1]):
+            what = f"the {frame.shape[1]} of {width} sparse columns with the most non-zero rows were read"
+            self._notes = (f"{what}; all of them would not fit into memory when dense",)
         return self._encoder.unscaled(frame)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
@@ -52,17 +57,17 @@ class TableRoute:
         if self._encoder is None:
             self.prepare(X, settings)
         assert self._encoder is not None
-        table = self._encoder.transform(as_frame(X))
-        self._said = table.notes
+        table = self._encoded(X)
+        self._said, notes = table.notes, (*self._notes, *table.notes)
         if settings.encoder != "auto":
             self._model = TableNetwork.untrained(table.values, table.categorical)
             fitted = self._model.fit(table.values, labels, settings)
-            return replace(fitted, notes=(*table.notes, *fitted.notes))
+            return replace(fitted, notes=(*notes, *fitted.notes))
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         # boosted trees on the same columns, twice
-        return Fitted(np.arange(len(labels)), scores, [], table.notes, sees_more=False)
+        return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False)
 
     def score(self, X: Any) -> Floats:
         """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""
@@ -82,7 +87,8 @@ class TableRoute:
 
     def _encoded(self, X: Any) -> EncodedTable:
         assert self._encoder is not None
-        return self._encoder.transform(as_frame(X))
+        names = tuple(column.name for column in self._encoder.columns)
+        return self._encoder.transform(frame_from_sparse(X, names) if issparse(X) else as_frame(X))
 
     def state(self) -> State:
         """The model's arrays, and the encoder as JSON."""
@@ -105,6 +111,8 @@ def as_frame(X: Any) -> pd.DataFrame:
     """A table as a frame; the columns of a matrix are called x0, x1, …"""
     if isinstance(X, pd.DataFrame):
         return X
+    if issparse(X):
+        return frame_from_sparse(X)
     values = np.asarray(X)
     if values.ndim != 2:
         raise InputError(f"a table has rows and columns, got shape {values.shape}; reshape one column with (-1, 1)")

@@ -17,11 +17,10 @@ from punce.priors.bbe import BBE
 from punce.priors.dedpul import DEDPUL
 from punce.priors.elkan_noto import ElkanNoto
 from punce.priors.estimate import PriorEstimator, run_all, run_one
-from punce.priors.inputs import read_sample
 from punce.priors.kernel_mean import KM1, KM2
 from punce.priors.pen_l1 import PenL1
-from punce.priors.result import Finding, PriorEstimate, PriorTable, PriorWarning
-from punce.priors.sample import Sample
+from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, RawEstimate
+from punce.priors.sample import Sample, read_sample
 from punce.priors.tedn import TEDn
 from punce.priors.tice import TIcE
 from punce.scenario import Scenario, check_scenario
@@ -118,12 +117,12 @@ __all__ = [
     "KM2",
     "PRIORS",
     "ElkanNoto",
-    "Finding",
     "PenL1",
     "PriorEstimate",
     "PriorEstimator",
     "PriorTable",
     "PriorWarning",
+    "RawEstimate",
     "Sample",
     "TEDn",
     "TIcE",

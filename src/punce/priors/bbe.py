@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from punce.errors import InputError
 from punce.priors.features import Float
-from punce.priors.result import Bound, Finding
+from punce.priors.result import RawEstimate, bound_of, require_at_least, require_one_of
 from punce.priors.sample import Sample, Scores
 from punce.priors.score_counts import Above, ScoreCounts, count, wilson
 
@@ -51,18 +51,16 @@ class BBE:
     bootstrap: int = 200
 
     def __post_init__(self) -> None:
-        if self.penalty not in _PENALTIES:
-            raise InputError(f"penalty must be one of {list(_PENALTIES)}, got {self.penalty!r}")
-        if self.z <= 0 or not 0 < self.delta < 1 or self.bootstrap < 1:
-            raise InputError(
-                f"BBE needs z > 0, 0 < delta < 1 and bootstrap >= 1, got {self.z}, {self.delta}, {self.bootstrap}"
-            )
+        require_one_of("penalty", self.penalty, _PENALTIES)
+        require_at_least(self, bootstrap=1)
+        if self.z <= 0 or not 0 < self.delta < 1:
+            raise InputError(f"BBE needs z > 0 and 0 < delta < 1, got {self.z}, {self.delta}")
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
         return self.from_scores(sample.scores, rng)
 
-    def from_scores(self, scores: Scores, rng: np.random.Generator) -> Finding:
+    def from_scores(self, scores: Scores, rng: np.random.Generator) -> RawEstimate:
         """The same from held-out scores alone."""
         counts = count(scores)
         best = int(self._choose(counts.above, counts))
@@ -74,7 +72,7 @@ class BBE:
             "unlabelled_above": float(counts.above.u[best] / counts.n_u),
             "thresholds": len(counts.thresholds),
         }
-        return Finding(value, min(low, value), max(high, value), diagnostics, _on_bound(value), scores.notes)
+        return RawEstimate(value, min(low, value), max(high, value), diagnostics, bound_of(value), scores.notes)
 
     def _interval(self, counts: ScoreCounts, best: int, rng: np.random.Generator) -> tuple[float, float]:
         drawn = counts.resampled(rng, self.bootstrap)
@@ -108,7 +106,3 @@ def _ratio(above: Above, counts: ScoreCounts) -> Float:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (above.u / counts.n_u) / (above.p / counts.n_p)
     return np.where(above.p > 0, np.minimum(ratio, 1.0), 1.0)
-
-
-def _on_bound(value: float) -> Bound | None:
-    return "upper" if value >= 1.0 else "lower" if value <= 0.0 else None

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
-from punce.priors.representative import area_under_curve, top_region
-from punce.priors.result import Finding, PriorEstimate
-from punce.priors.sample import Sample
+from punce.priors.features import Float
+from punce.priors.result import PriorEstimate, RawEstimate
+from punce.priors.sample import Sample, Scores
 
 FEW_POSITIVES = 30
 WIDE_INTERVAL = 0.3
 DISAGREEMENT = 0.15
 _HARDLY_SEPARABLE = 0.55
+_ONE_SIDED_1_PERCENT = 2.326
+_WORTH_SAYING = 0.57
+_LEAST_ROWS = 10
 
 
 def about_sample(sample: Sample) -> list[str]:
@@ -48,24 +54,24 @@ def about_scores(sample: Sample) -> list[str]:
     return cautions
 
 
-def about_finding(method: str, finding: Finding) -> list[str]:
+def about_estimate(method: str, estimate: RawEstimate) -> list[str]:
     """What the estimate itself gives away."""
     cautions = []
-    if finding.bound == "upper":
+    if estimate.bound == "upper":
         cautions.append(
-            f"{method}: the estimate {finding.value:.2f} is the largest this method can give, so the data did not "
+            f"{method}: the estimate {estimate.value:.2f} is the largest this method can give, so the data did not "
             "choose it: nearly all unlabelled rows are positive, or the method finds nothing that tells them from "
             "the labelled ones; compare method='all'"
         )
-    if finding.bound == "lower":
+    if estimate.bound == "lower":
         cautions.append(
-            f"{method}: the estimate {finding.value:.2f} is the smallest this method can give: hardly any unlabelled "
+            f"{method}: the estimate {estimate.value:.2f} is the smallest this method can give: hardly any unlabelled "
             "row looks like the labelled ones; check that both come from the same source (units, period, "
             "preprocessing) before you believe it"
         )
-    if finding.high - finding.low > WIDE_INTERVAL:
+    if estimate.high - estimate.low > WIDE_INTERVAL:
         cautions.append(
-            f"{method}: the 90 % interval {finding.low:.2f} to {finding.high:.2f} is too wide to plan with; more "
+            f"{method}: the 90 % interval {estimate.low:.2f} to {estimate.high:.2f} is too wide to plan with; more "
             "labelled positives or better features narrow it"
         )
     return cautions
@@ -83,3 +89,43 @@ def about_agreement(estimates: Sequence[PriorEstimate], spread: float) -> list[s
         "features err most, so trust those on scores first (bbe, tedn, dedpul), and label a random sample of "
         "unlabelled rows by hand to settle it"
     ]
+
+
+class TopRegion(NamedTuple):
+    """How well the score still separates labelled from unlabelled rows above the median labelled row."""
+
+    auc: float
+    z: float
+
+    @property
+    def suspicious(self) -> bool:
+        """More separable than chance at the 1 % level, and enough to matter."""
+        return self.z > _ONE_SIDED_1_PERCENT and self.auc > _WORTH_SAYING
+
+
+def top_region(scores: Scores) -> TopRegion | None:
+    """A quick test whether the labelled rows are a random sample of the positives; None where too few rows allow it.
+
+    Look at the rows that score above the median labelled row. If classes are separable there, every unlabelled row
+    among them is a positive, and if labels were given at random, labelled and unlabelled ones are alike: the held-out
+    P-vs-U score must not rank one above the other. The test is the Mann-Whitney statistic of the scores inside that
+    region.
+
+    What it detects: labelling that prefers some positives (easy cases, one hospital, one period): the score then
+    learns what was preferred and ranks labelled rows above hidden positives even at the top. What it cannot detect:
+    positives of a kind that is never labelled and lies far from the labelled ones; they look like negatives, in
+    principle and to any test. What it can mistake: strongly overlapping classes leave negatives in the region, which
+    are ranked lower too. In both cases the estimate needs a second look, so the warning names both.
+    """
+    median = np.median(scores.p)
+    p, u = scores.p[scores.p >= median], scores.u[scores.u >= median]
+    if min(len(p), len(u)) < _LEAST_ROWS:
+        return None
+    auc = area_under_curve(p, u)
+    return TopRegion(auc, (auc - 0.5) / math.sqrt((len(p) + len(u) + 1) / (12.0 * len(p) * len(u))))
+
+
+def area_under_curve(p: Float, u: Float) -> float:
+    """P(labelled score > unlabelled score), ties count half."""
+    ranks = rankdata(np.concatenate([p, u]))
+    return float((ranks[: len(p)].sum() - len(p) * (len(p) + 1) / 2.0) / (len(p) * len(u)))

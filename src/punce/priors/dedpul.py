@@ -20,7 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from punce.errors import InputError
 from punce.priors.features import Float
-from punce.priors.result import Bound, Finding
+from punce.priors.result import RawEstimate, bound_of, require_at_least, require_one_of
 from punce.priors.sample import Sample, Scores
 
 _CELLS = 401
@@ -62,12 +62,12 @@ class DEDPUL:
     bootstrap: int = 50
 
     def __post_init__(self) -> None:
-        if self.share not in _SHARE_RULES:
-            raise InputError(f"share must be one of {list(_SHARE_RULES)}, got {self.share!r}")
-        if self.bandwidth <= 0 or self.bootstrap < 1:
-            raise InputError(f"DEDPUL needs bandwidth > 0 and bootstrap >= 1, got {self.bandwidth}, {self.bootstrap}")
+        require_one_of("share", self.share, _SHARE_RULES)
+        require_at_least(self, bootstrap=1)
+        if self.bandwidth <= 0:
+            raise InputError(f"DEDPUL needs bandwidth > 0, got {self.bandwidth}")
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`, and their posteriors."""
         p, u = normal_quantiles(sample.scores)
         smoothing = self._smoothing(p)
@@ -75,27 +75,23 @@ class DEDPUL:
         ratio = _density_ratio(grid, smoothing)
         values = {"elbow": _elbow(ratio, grid.u), "em": _em(ratio, grid.u)}
         value = values[self.share]
-        low, high = self._interval(grid, smoothing, rng)
         diagnostics: dict[str, Any] = {
             **{f"{name}_value": found for name, found in values.items()},
             "posteriors": posteriors(ratio, grid.u, value)[cell_of_u],
             "bandwidth": smoothing,
         }
-        return Finding(value, min(low, value), max(high, value), diagnostics, _on_bound(value), sample.scores.notes)
+        resampled = [self._resampled(grid, smoothing, rng) for _ in range(self.bootstrap)]
+        return RawEstimate.resampled(value, resampled, diagnostics, bound_of(value, 0.005, 0.995), sample.scores.notes)
 
     def _smoothing(self, p: Float) -> float:
         quartiles = np.quantile(p, [0.25, 0.75])
         spread = min(float(p.std()), float(quartiles[1] - quartiles[0]) / 1.34) or float(p.std())
         return float(max(self.bandwidth * spread * len(p) ** -0.2, 0.03))
 
-    def _interval(self, grid: Densities, smoothing: float, rng: np.random.Generator) -> tuple[float, float]:
-        values = []
-        for _ in range(self.bootstrap):
-            drawn = Densities(_redraw(grid.p, rng), _redraw(grid.u, rng), grid.width)
-            ratio = _density_ratio(drawn, smoothing)
-            values.append(_elbow(ratio, drawn.u) if self.share == "elbow" else _em(ratio, drawn.u))
-        low, high = np.quantile(values, [0.05, 0.95])
-        return float(low), float(high)
+    def _resampled(self, grid: Densities, smoothing: float, rng: np.random.Generator) -> float:
+        drawn = Densities(_redraw(grid.p, rng), _redraw(grid.u, rng), grid.width)
+        ratio = _density_ratio(drawn, smoothing)
+        return _elbow(ratio, drawn.u) if self.share == "elbow" else _em(ratio, drawn.u)
 
 
 def normal_quantiles(scores: Scores) -> tuple[Float, Float]:
@@ -176,7 +172,3 @@ def _em(ratio: Float, u: npt.NDArray[np.int64]) -> float:
 
 def _redraw(cells: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
     return rng.multinomial(int(cells.sum()), cells / cells.sum())
-
-
-def _on_bound(value: float) -> Bound | None:
-    return "upper" if value >= 0.995 else "lower" if value <= 0.005 else None

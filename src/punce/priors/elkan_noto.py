@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
-from punce.errors import InputError
 from punce.priors.features import Float
-from punce.priors.result import Bound, Finding
+from punce.priors.result import RawEstimate, require_at_least, share_of_label_frequency
 from punce.priors.sample import Sample
 from punce.priors.score_counts import ScoreCounts, count
-from punce.scenario import prior_from_label_frequency
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,16 @@ class ElkanNoto:
     bootstrap: int = 100
 
     def __post_init__(self) -> None:
-        if self.splits < 1 or self.bootstrap < 1:
-            raise InputError(f"Elkan-Noto needs splits >= 1 and bootstrap >= 1, got {self.splits}, {self.bootstrap}")
+        require_at_least(self, splits=1, bootstrap=1)
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
         counts = count(sample.scores)
         c = float(np.mean([_held_out_frequency(counts.p, counts.u, rng) for _ in range(self.splits)]))
-        value, bound = _prior(c, counts)
-        low, high = np.quantile([_prior(c_b, counts)[0] for c_b in self._resampled(counts, rng)], [0.05, 0.95])
+        value, bound = share_of_label_frequency(c, counts.n_p, counts.n_u)
+        resampled = [share_of_label_frequency(c_b, counts.n_p, counts.n_u)[0] for c_b in self._resampled(counts, rng)]
         diagnostics = {"mean_probability_on_positives": c}
-        return Finding(value, min(float(low), value), max(float(high), value), diagnostics, bound, sample.scores.notes)
+        return RawEstimate.resampled(value, resampled, diagnostics, bound, sample.scores.notes)
 
     def _resampled(self, counts: ScoreCounts, rng: np.random.Generator) -> list[float]:
         p = rng.multinomial(counts.n_p, counts.p / counts.n_p, self.bootstrap)
@@ -76,10 +73,3 @@ def _calibrated(p: npt.NDArray[np.integer], u: npt.NDArray[np.integer]) -> Float
     model = IsotonicRegression(increasing=False, y_min=0.0, y_max=1.0, out_of_bounds="clip")
     model.fit(cells[seen], p[seen] / weight[seen], sample_weight=weight[seen])
     return np.asarray(model.predict(cells), dtype=np.float64)
-
-
-def _prior(c: float, counts: ScoreCounts) -> tuple[float, Bound | None]:
-    lowest = counts.n_p / (counts.n_p + counts.n_u)
-    if c <= lowest:
-        return 1.0, "upper"
-    return prior_from_label_frequency(min(c, 1.0), counts.n_p, counts.n_u), "lower" if c >= 1.0 else None

@@ -13,8 +13,8 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from punce.errors import InputError
-from punce.priors.cautions import DISAGREEMENT, about_agreement, about_finding, about_sample, about_scores
-from punce.priors.result import Finding, PriorEstimate, PriorTable, PriorWarning
+from punce.priors.cautions import DISAGREEMENT, about_agreement, about_estimate, about_sample, about_scores
+from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, RawEstimate
 from punce.priors.sample import Sample
 from punce.scenario import Scenario, label_frequency, population_prior
 
@@ -27,7 +27,7 @@ class PriorEstimator(Protocol):
     reads: ClassVar[Literal["scores", "features"]]
     monotone_invariant: ClassVar[bool]
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
         ...
 
@@ -67,20 +67,20 @@ def run_all(
 
 def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
     start = time.perf_counter()
-    finding = estimator.estimate(sample, _generator(sample.seed, method))
+    found = estimator.estimate(sample, _generator(sample.seed, method))
     seconds = time.perf_counter() - start
-    notes = finding.notes + ((f"{aside} rows labelled negative were set aside",) if aside else ())
+    notes = found.notes + ((f"{aside} rows labelled negative were set aside",) if aside else ())
     for note in notes:
         logger.info("%s: %s", method, note)
-    value, low, high = (float(np.clip(x, 0.0, 1.0)) for x in (finding.value, finding.low, finding.high))
+    value, low, high = (float(np.clip(x, 0.0, 1.0)) for x in (found.value, found.low, found.high))
     return PriorEstimate(
         value=value,
         low=min(low, value),
         high=max(high, value),
         method=method,
         diagnostics={
-            **finding.diagnostics,
-            "bound": finding.bound,
+            **found.diagnostics,
+            "bound": found.bound,
             "notes": list(notes),
             "seconds": seconds,
             "n_labelled": sample.n_p,
@@ -88,7 +88,7 @@ def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scena
         },
         population_prior=population_prior(value, sample.n_p, sample.n_u, scenario),
         label_frequency=label_frequency(value, sample.n_p, sample.n_u),
-        warnings=tuple(about_finding(method, finding)),
+        warnings=tuple(about_estimate(method, found)),
     )
 
 

@@ -1,8 +1,8 @@
 """Rows as numbers: what the P-vs-U model and the feature-based estimators see of a caller's X.
 
 Arrays, DataFrames with text and categories, sparse matrices, lists of texts and images all end as one of two things:
-a float32 matrix with NaN for missing cells and a mask of categorical columns, or a sparse matrix. Nothing here looks
-at the labels.
+a float32 matrix with NaN for missing cells and a mask of categorical columns, or a sparse matrix. Frames and texts are
+read by `punce.columns`, as the models read them. Nothing here looks at the labels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
 
+from punce.columns.bins import quantile_bins
+from punce.columns.counts import counted
+from punce.columns.encoder import FIRST_CATEGORY, UNKNOWN, EncodedTable, TableEncoder
+from punce.columns.kinds import column_kind
+from punce.columns.one_hot import common_codes, has_code
 from punce.errors import InputError
 
 Float = npt.NDArray[np.float64]
@@ -88,12 +95,14 @@ class Rows:
 
 def as_rows(X: Any) -> Rows:
     """Translate a caller's X, or refuse it with the reason."""
+    if isinstance(X, EncodedTable):  # read already, by the encoder of the model
+        return _from_table(X)
     if hasattr(X, "detach"):  # a torch tensor, without importing torch
         X = X.detach().cpu().numpy()
     if sparse.issparse(X):
         return _from_sparse(X)
     if isinstance(X, pd.Series):
-        X = X.to_frame()
+        X = X.astype("string").fillna("").tolist() if column_kind(X) == "text" else X.to_frame()
     if isinstance(X, pd.DataFrame):
         return _from_frame(X)
     if _is_text(X):
@@ -101,10 +110,32 @@ def as_rows(X: Any) -> Rows:
     values = np.asarray(X)
     if values.dtype.kind in "OUS":
         return _from_frame(pd.DataFrame(_two_dimensional(values)).infer_objects())
-    return _without_constants(_from_numbers(values), None)
+    return _from_numbers(values)
 
 
-def _from_numbers(values: npt.NDArray[Any]) -> Float32:
+def _from_frame(frame: pd.DataFrame) -> Rows:
+    """The columns as every model of a table reads them."""
+    if 0 in frame.shape:
+        raise InputError(f"features are empty: got a frame of {frame.shape[0]} rows and {frame.shape[1]} columns")
+    encoder = TableEncoder.fit(frame)
+    left_out = len(encoder.left_out)
+    notes = (f"{left_out} columns were left out, as they say nothing or cannot be read",) if left_out else ()
+    return _from_table(encoder.unscaled(frame), notes)
+
+
+def _from_table(table: EncodedTable, notes: tuple[str, ...] = ()) -> Rows:
+    values, categorical = table.values, table.categorical.copy()
+    for k in np.flatnonzero(categorical):
+        if len(counts := np.bincount(_present(values[:, k]).astype(np.int64))) > MAX_CATEGORIES + FIRST_CATEGORY:
+            # How often a category occurs is a number that trees can cut. Those too rare for a code occur least.
+            counts[UNKNOWN] = 1
+            values, categorical[k] = values.copy(), False
+            there = ~np.isnan(values[:, k])
+            values[there, k] = counts[values[there, k].astype(np.int64)]
+    return Rows(values, categorical, notes)
+
+
+def _from_numbers(values: npt.NDArray[Any]) -> Rows:
     matrix = _two_dimensional(values)
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got an array of {matrix.dtype}")
@@ -116,7 +147,7 @@ def _from_numbers(values: npt.NDArray[Any]) -> Float32:
             f"features hold {int(infinite.sum())} infinite (or too large) values, first at row {row}, column "
             f"{column}; replace them by numbers, or by NaN where the value is missing"
         )
-    return as_float
+    return _without_constants(as_float)
 
 
 def _two_dimensional(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -133,25 +164,9 @@ def _is_text(X: Any) -> bool:
 
 
 def _from_text(texts: list[str]) -> Rows:
-    """Counts of words, or of letters where too few words repeat because no spaces tell them apart (Chinese)."""
-    words = _counted(texts, analyzer="word")
-    if words is not None and words.shape[1] > 1:
-        return _from_sparse(words, ("texts were read as tf-idf word counts",))
-    if any(letter.isalnum() for text in texts for letter in text):
-        letters = _counted(texts, analyzer="char", ngram_range=(1, 3))
-        if letters is not None:
-            return _from_sparse(letters, ("texts were read as tf-idf letter counts, as too few words repeat",))
-    raise InputError("the texts hold no word that occurs twice, so nothing can be learned")
-
-
-def _counted(texts: list[str], **options: Any) -> Any:
-    """TF-IDF weights, sparse (n, at most 50,000); None if nothing is in two texts."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    try:
-        return TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=50_000, **options).fit_transform(texts)
-    except ValueError:
-        return None
+    unit, _, weights = counted(texts)
+    note = "word counts" if unit == "word" else "letter counts, as too few words repeat"
+    return _from_sparse(weights, (f"texts were read as tf-idf {note}",))
 
 
 def _from_sparse(X: Any, notes: tuple[str, ...] = ()) -> Rows:
@@ -163,46 +178,7 @@ def _from_sparse(X: Any, notes: tuple[str, ...] = ()) -> Rows:
     return Rows(matrix, np.zeros(matrix.shape[1], dtype=bool), notes)
 
 
-def _from_frame(frame: pd.DataFrame) -> Rows:
-    if 0 in frame.shape:
-        raise InputError(f"features are empty: got a frame of {frame.shape[0]} rows and {frame.shape[1]} columns")
-    encoded = [_encode(frame.iloc[:, k], str(frame.columns[k])) for k in range(frame.shape[1])]
-    values = np.column_stack([column for column, _ in encoded])
-    categorical = np.array([is_category for _, is_category in encoded])
-    return _without_constants(_from_numbers(values), categorical)
-
-
-def _encode(column: pd.Series[Any], name: str) -> tuple[Float, bool]:
-    """One column as numbers, and whether they are mere names of levels."""
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        return np.asarray(column.astype("Float64").to_numpy(np.float64, na_value=np.nan)), False
-    if pd.api.types.is_datetime64_any_dtype(column):
-        # An origin in nanoseconds, pandas' usual unit, would not reach beyond 2262.
-        since = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC").as_unit("s")
-        return np.asarray(since.dt.total_seconds(), dtype=np.float64), False
-    if pd.api.types.is_timedelta64_dtype(column):
-        return np.asarray(column.dt.total_seconds(), dtype=np.float64), False
-    return _encode_levels(column, name)
-
-
-def _encode_levels(column: pd.Series[Any], name: str) -> tuple[Float, bool]:
-    try:
-        words = column.astype("string")
-    except (TypeError, ValueError):
-        raise InputError(f"column {name!r} holds {column.dtype} values that are neither numbers nor text") from None
-    levels = np.sort(words.dropna().unique())
-    if len(levels) > MAX_CATEGORIES:
-        # Codes by order of appearance would tell a model where in the file a row stands; how often a level occurs
-        # cannot, and a column of names (each once) becomes a constant that is dropped.
-        counts = words.map(words.value_counts())
-        return np.asarray(counts.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan)), False
-    codes = pd.Categorical(words, categories=levels).codes.astype(np.float64)
-    return np.where(codes < 0, np.nan, codes), True
-
-
-def _without_constants(values: Float32, categorical: npt.NDArray[np.bool_] | None) -> Rows:
-    if categorical is None:
-        categorical = np.zeros(values.shape[1], dtype=bool)
+def _without_constants(values: Float32) -> Rows:
     missing = np.isnan(values)
     low = np.where(missing, np.inf, values).min(axis=0)
     high = np.where(missing, -np.inf, values).max(axis=0)
@@ -215,44 +191,33 @@ def _without_constants(values: Float32, categorical: npt.NDArray[np.bool_] | Non
         )
     dropped = int((~useful).sum())
     notes = (f"{dropped} constant or empty columns were left out",) if dropped else ()
-    return Rows(values[:, useful], categorical[useful], notes)
+    return Rows(values[:, useful], np.zeros(len(values[0, useful]), dtype=bool), notes)
 
 
 def _quantile_codes(rows: Rows) -> Float32:
     """Numbers with more than 200 values become the number of their quantile bin; NaN and the rest stay."""
     codes = np.array(rows.values, dtype=np.float32)
     for k in np.flatnonzero(~rows.categorical):
-        column = codes[:, k]
-        seen = column[~np.isnan(column)]
-        if len(np.unique(seen)) > _TREE_BINS:
-            edges = np.unique(np.quantile(seen, np.linspace(0.0, 1.0, _TREE_BINS + 1)[1:-1], method="lower"))
-            codes[:, k] = np.where(np.isnan(column), np.nan, np.searchsorted(edges, column, side="right"))
+        there = ~np.isnan(codes[:, k])
+        if len(np.unique(codes[there, k])) > _TREE_BINS:
+            codes[there, k] = quantile_bins(codes[there, k], _TREE_BINS)
     return codes
 
 
 def _complete(rows: Rows) -> Float32:
     """No NaN, categories one-hot, unit variance; a missing number becomes the median and keeps a flag column."""
     values = np.asarray(rows.values)
-    blocks = [_complete_numbers(values[:, ~rows.categorical])]
-    for column in values[:, rows.categorical].T:
-        levels = np.unique(column[~np.isnan(column)])
-        blocks.append((column[:, None] == levels[None, :]).astype(np.float32))
-    matrix = np.hstack(blocks)
-    spread = matrix.std(axis=0)
-    return np.asarray((matrix - matrix.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float32)
+    numbers = values[:, ~rows.categorical]
+    if np.isnan(numbers).any():
+        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        numbers = imputer.fit_transform(numbers)
+    categories = has_code(values, common_codes(values, rows.categorical, MAX_CATEGORIES))
+    scaled: Float32 = StandardScaler().fit_transform(np.hstack([numbers, categories], dtype=np.float32))
+    return scaled
 
 
-def _complete_numbers(values: Float32) -> Float32:
-    missing = np.isnan(values)
-    partly = missing.any(axis=0)
-    if not partly.any():
-        return values
-    medians = np.array([_median(column[~np.isnan(column)]) for column in values.T], dtype=np.float32)
-    return np.hstack([np.where(missing, medians, values), missing[:, partly].astype(np.float32)])
-
-
-def _median(values: Float32) -> float:
-    return float(np.median(values)) if len(values) else 0.0
+def _present(column: Float32) -> Float32:
+    return np.asarray(column[~np.isnan(column)])
 
 
 def _principal_components(matrix: Any, width: int) -> Float:

@@ -18,9 +18,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from punce.errors import InputError
 from punce.priors.features import Float, Float32
-from punce.priors.result import Bound, Finding
+from punce.priors.result import RawEstimate, bound_of, require_at_least
 from punce.priors.sample import Sample
 
 _CEILING = 0.98
@@ -67,26 +66,22 @@ class _KernelMean(ABC):
     resamples: int = 6
 
     def __post_init__(self) -> None:
-        if self.most_rows < 2 or self.rank < 1 or self.resamples < 2:
-            raise InputError(
-                "kernel mean estimators need most_rows >= 2, rank >= 1 and resamples >= 2, got "
-                f"{self.most_rows}, {self.rank}, {self.resamples}"
-            )
+        require_at_least(self, most_rows=2, rank=1, resamples=2)
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
-        p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
-        points = sample.rows.for_kernels(np.concatenate([p_rows, u_rows]))
-        p, u = points[: len(p_rows)], points[len(p_rows) :]
-        notes = (*sample.rows.notes, *notes)
+        points, n_p, notes = sample.points(rng, self.most_rows)
+        p, u = points[:n_p], points[n_p:]
         width = _best_width(p, u, rng)
         if not _distinguishable(p, u, width, rng):
             # Then every share is possible; by definition π is the largest of them.
-            return Finding(1.0, 0.0, 1.0, {"kernel_width": width, "distinguishable": False}, "upper", notes)
+            return RawEstimate(1.0, 0.0, 1.0, {"kernel_width": width, "distinguishable": False}, "upper", notes)
         value, diagnostics = self._share(p, u, width, rng)
         half = self._half_width(p, u, width, rng)
         low, high = max(0.0, value - half), min(1.0, value + half)
-        return Finding(value, low, high, {**diagnostics, "kernel_width": width}, _on_bound(value), notes)
+        tolerance = _CEILING / 2**_HALVINGS
+        bound = bound_of(value, tolerance, _CEILING - tolerance)
+        return RawEstimate(value, low, high, {**diagnostics, "kernel_width": width}, bound, notes)
 
     @abstractmethod
     def threshold(self, embedded: Embedded, start_slope: float) -> float:
@@ -232,8 +227,3 @@ def _on_simplex(v: Float32) -> Float32:
     ranks = np.arange(1, len(v) + 1)
     last = int(np.flatnonzero(ordered - excess / ranks > 0)[-1])
     return np.asarray(np.maximum(v - np.float32(excess[last] / (last + 1)), 0), dtype=np.float32)
-
-
-def _on_bound(value: float) -> Bound | None:
-    tolerance = _CEILING / 2**_HALVINGS
-    return "upper" if value >= _CEILING - tolerance else "lower" if value <= tolerance else None

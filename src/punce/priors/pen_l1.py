@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from punce.errors import InputError
 from punce.priors.features import Float
-from punce.priors.result import Bound, Finding
+from punce.priors.result import RawEstimate, bound_of, require_at_least
 from punce.priors.sample import Sample
 
 Indices = npt.NDArray[np.intp]
@@ -58,30 +57,17 @@ class PenL1:
     bootstrap: int = 50
 
     def __post_init__(self) -> None:
-        if self.centres < 1 or self.most_rows < 2 or self.bootstrap < 1:
-            raise InputError(
-                "pen-L1 needs centres >= 1, most_rows >= 2 and bootstrap >= 1, got "
-                f"{self.centres}, {self.most_rows}, {self.bootstrap}"
-            )
+        require_at_least(self, centres=1, most_rows=2, bootstrap=1)
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
-        p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
-        points = sample.rows.for_kernels(np.concatenate([p_rows, u_rows]))
-        distances = self._squared_distances(points, len(p_rows), rng)
-        width, p, u = _best_width(distances, len(p_rows), rng)
+        points, n_p, notes = sample.points(rng, self.most_rows)
+        distances = self._squared_distances(points, n_p, rng)
+        width, p, u = _best_width(distances, n_p, rng)
         value = _minimiser(_means(p, u))
         values = [_minimiser(_means(_redraw(p, rng), _redraw(u, rng))) for _ in range(self.bootstrap)]
-        low, high = np.quantile(values, [0.05, 0.95])
         diagnostics = {"width_in_medians": width, "centres": distances.shape[1]}
-        return Finding(
-            value,
-            min(float(low), value),
-            max(float(high), value),
-            diagnostics,
-            _on_bound(value),
-            (*sample.rows.notes, *notes),
-        )
+        return RawEstimate.resampled(value, values, diagnostics, bound_of(value, 1e-6), notes)
 
     def _squared_distances(self, points: Float, n_p: int, rng: np.random.Generator) -> Float:
         """Squared distance of every row to every centre, in units of their median. Shape (n, L)."""
@@ -154,7 +140,3 @@ def _where_slope_is(penalty: float, means: Means) -> float:
 
 def _redraw(rows: Float, rng: np.random.Generator) -> Float:
     return rows[rng.integers(0, len(rows), len(rows))]
-
-
-def _on_bound(value: float) -> Bound | None:
-    return "upper" if value >= 1.0 else "lower" if value <= 1e-6 else None

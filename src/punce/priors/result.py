@@ -6,7 +6,7 @@ and the label frequency that follow from it are carried beside it, so that nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from punce.errors import InputError
+from punce.scenario import prior_from_label_frequency
 
 Bound = Literal["lower", "upper"]
 
@@ -22,8 +23,34 @@ class PriorWarning(UserWarning):
     """An estimate of the share of positives that should not be used without a second look."""
 
 
+def require_at_least(estimator: object, **least: int) -> None:
+    """Refuse settings below their least value, e.g. ``require_at_least(self, folds=2)``."""
+    found = {name: getattr(estimator, name) for name in least}
+    if any(found[name] < least[name] for name in least):
+        needs = ", ".join(f"{name} >= {value}" for name, value in least.items())
+        raise InputError(f"{type(estimator).__name__} needs {needs}, got {', '.join(map(str, found.values()))}")
+
+
+def require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a setting that is none of the known words."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def bound_of(value: float, lowest: float = 0.0, highest: float = 1.0) -> Bound | None:
+    """The end of the range a method can search on which its value sits."""
+    return "upper" if value >= highest else "lower" if value <= lowest else None
+
+
+def share_of_label_frequency(c: float, n_p: int, n_u: int) -> tuple[float, Bound | None]:
+    """π = (n_P/n_U)(1 − c)/c, and the end of the range it sits on: there are no more positives than rows."""
+    if c <= n_p / (n_p + n_u) * (1.0 + 1e-9):
+        return 1.0, "upper"
+    return prior_from_label_frequency(min(c, 1.0), n_p, n_u), "lower" if c >= 1.0 else None
+
+
 @dataclass(frozen=True)
-class Finding:
+class RawEstimate:
     """What one estimator concludes from a :class:`~punce.priors.sample.Sample`.
 
     `bound` says that the value sits on an end of the range the method can search, so that the data alone did not
@@ -36,6 +63,19 @@ class Finding:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     bound: Bound | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def resampled(
+        cls,
+        value: float,
+        values: Sequence[float],
+        diagnostics: Mapping[str, Any],
+        bound: Bound | None,
+        notes: tuple[str, ...],
+    ) -> RawEstimate:
+        """With the 5th to 95th percentile of the resampled `values`, widened to hold `value`, as the interval."""
+        low, high = (float(end) for end in np.quantile(values, [0.05, 0.95]))
+        return cls(value, min(low, value), max(high, value), diagnostics, bound, notes)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ purer top bin, BBE gives the next round its π.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from punce.errors import InputError
 from punce.priors.bbe import BBE
 from punce.priors.crossfit import fit, score
 from punce.priors.features import Float
-from punce.priors.result import Finding
+from punce.priors.result import RawEstimate, require_at_least
 from punce.priors.sample import Sample, split_scores
 
 Indices = npt.NDArray[np.intp]
@@ -41,13 +41,9 @@ class TEDn:
     most_rows: int = 20_000
 
     def __post_init__(self) -> None:
-        if self.rounds < 1 or self.folds < 2 or self.most_rows < 2:
-            raise InputError(
-                "TEDn needs rounds >= 1, folds >= 2 and most_rows >= 2, got "
-                f"{self.rounds}, {self.folds}, {self.most_rows}"
-            )
+        require_at_least(self, rounds=1, folds=2, most_rows=2)
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
         if sample.n_p < self.folds:
             raise InputError(f"TEDn needs {self.folds} labelled positives, one a fold; there are {sample.n_p}")
@@ -55,15 +51,12 @@ class TEDn:
         chosen = np.sort(np.concatenate([p_rows, u_rows]))
         X, is_p = take_rows(sample.model_rows, chosen), sample.is_p[chosen]
         folding = _Folding(X, is_p, sample.classifier, self.folds, int(rng.integers(2**31)))
-        finding, trace = Finding(0.0, 0.0, 1.0), []
+        found, trace = RawEstimate(0.0, 0.0, 1.0), []
         for _ in range(self.rounds):
-            scores = split_scores(folding.advance(finding.value), is_p)
-            finding = BBE().from_scores(scores, rng)
-            trace.append(finding.value)
-        diagnostics = {**finding.diagnostics, "rounds": trace}
-        return Finding(
-            finding.value, finding.low, finding.high, diagnostics, finding.bound, (*sample.rows.notes, *notes)
-        )
+            scores = split_scores(folding.advance(found.value), is_p)
+            found = BBE().from_scores(scores, rng)
+            trace.append(found.value)
+        return replace(found, diagnostics={**found.diagnostics, "rounds": trace}, notes=(*sample.rows.notes, *notes))
 
 
 class _Folding:

@@ -16,13 +16,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from punce.errors import InputError
+from punce.columns.bins import quantile_bins
 from punce.priors.bbe import Z_90
 from punce.priors.features import Rows
-from punce.priors.result import Bound, Finding
+from punce.priors.result import RawEstimate, require_at_least, require_one_of, share_of_label_frequency
 from punce.priors.sample import Sample
 from punce.priors.score_counts import wilson
-from punce.scenario import prior_from_label_frequency
 
 _BINS = 16
 _SMOOTHING = 5.0
@@ -75,15 +74,10 @@ class TIcE:
     most_rows: int = 50_000
 
     def __post_init__(self) -> None:
-        if self.rule not in _RULES:
-            raise InputError(f"rule must be one of {list(_RULES)}, got {self.rule!r}")
-        if self.folds < 2 or self.splits < 1 or self.most_rows < 2:
-            raise InputError(
-                "TIcE needs folds >= 2, splits >= 1 and most_rows >= 2, got "
-                f"{self.folds}, {self.splits}, {self.most_rows}"
-            )
+        require_one_of("rule", self.rule, _RULES)
+        require_at_least(self, folds=2, splits=1, most_rows=2)
 
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> Finding:
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
         p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
         columns, is_category = _binned(sample.rows.for_splits, np.concatenate([p_rows, u_rows]))
@@ -94,7 +88,7 @@ class TIcE:
             for k in range(self.folds)
         ]
         folds = _judged(nodes, self.rule, len(columns) * (self.folds - 1) // self.folds)
-        return _finding(folds, len(p_rows), len(u_rows), (*sample.rows.for_splits.notes, *notes))
+        return _raw_estimate(folds, len(p_rows), len(u_rows), (*sample.rows.for_splits.notes, *notes))
 
     def _node_counts(
         self, columns: Codes, is_category: npt.NDArray[np.bool_], is_p: npt.NDArray[np.bool_], grows: Any
@@ -127,8 +121,7 @@ def _binned(rows: Rows, chosen: Indices) -> tuple[Codes, npt.NDArray[np.bool_]]:
             order[np.argsort(-frequency, kind="stable")] = np.arange(len(levels))
             codes[there, k] = np.minimum(order[np.searchsorted(levels, seen)] + 1, _BINS - 1)
         elif len(seen):
-            edges = np.unique(np.quantile(seen, np.linspace(0.0, 1.0, _BINS)[1:-1]))
-            codes[there, k] = np.searchsorted(edges, seen, side="right") + 1
+            codes[there, k] = quantile_bins(seen, _BINS - 1) + 1
     return codes, rows.categorical
 
 
@@ -211,23 +204,18 @@ def _lower_bound(
     return np.where(total >= least, labelled / enough - slack / np.sqrt(enough), -np.inf)
 
 
-def _finding(folds: list[Fold], n_p: int, n_u: int, notes: tuple[str, ...]) -> Finding:
+def _raw_estimate(folds: list[Fold], n_p: int, n_u: int, notes: tuple[str, ...]) -> RawEstimate:
     c = float(np.mean([fold.c for fold in folds]))
     c_low, c_high = (
         float(np.mean([wilson(np.array([f.labelled]), f.total, Z_90, side)[0] for f in folds])) for side in (-1, 1)
     )
     # Folds share most rows, so their spread understates the noise; it is not divided by √folds.
     c_low = min(c_low, c - Z_90 * float(np.std([fold.c for fold in folds])))
-    value, bound = _prior(c, n_p, n_u)
-    low, high = _prior(max(c_high, c), n_p, n_u)[0], _prior(min(c_low, c), n_p, n_u)[0]
+    value, bound = share_of_label_frequency(c, n_p, n_u)
+    # The share falls as c grows, so the ends change places.
+    low, high = (share_of_label_frequency(end, n_p, n_u)[0] for end in (max(c_high, c), min(c_low, c)))
     diagnostics = {
         "label_frequencies": [fold.c for fold in folds],
         "rows_in_best_nodes": [fold.total for fold in folds],
     }
-    return Finding(value, low, high, diagnostics, bound, notes)
-
-
-def _prior(c: float, n_p: int, n_u: int) -> tuple[float, Bound | None]:
-    if c <= n_p / (n_p + n_u) * (1.0 + 1e-9):
-        return 1.0, "upper"
-    return prior_from_label_frequency(min(c, 1.0), n_p, n_u), "lower" if c >= 1.0 else None
+    return RawEstimate(value, low, high, diagnostics, bound, notes)

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from punce.columns.one_hot import OneHot
 from punce.models.tabular.lesson import Lesson
 from punce.models.tabular.trees import Floats, Trees, forest_trees, held_out, stored_trees, trees_arrays
 
@@ -60,51 +61,17 @@ class Forest:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Everything needed to score."""
-        return {**trees_arrays(self.students), "numeric": self.one_hot.numeric, "codes": self.one_hot.codes}
+        return {**trees_arrays(self.students), **self.one_hot.arrays()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """What :meth:`arrays` gave."""
-        trees = {name: array for name, array in arrays.items() if name not in ("numeric", "codes")}
-        return cls(stored_trees(trees), OneHot(np.asarray(arrays["numeric"]), np.asarray(arrays["codes"])))
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """Bins as they are, one 0/1 column per common code. Shape: numeric (d',), codes (c, 2) of column and code."""
-
-    numeric: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int64]
-
-    MOST = 50
-
-    @classmethod
-    def fit(cls, binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_]) -> OneHot:
-        """Codes rarer than the commonest 50 of their column share "all zero"."""
-        pairs = [
-            (int(column), code)
-            for column in np.flatnonzero(categorical)
-            for code in _common(binned[:, column], cls.MOST)
-        ]
-        return cls(np.flatnonzero(~categorical).astype(np.int64), np.array(pairs, dtype=np.int64).reshape(-1, 2))
-
-    @property
-    def width(self) -> int:
-        """Columns that :meth:`transform` gives."""
-        return len(self.numeric) + len(self.codes)
-
-    def transform(self, binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Shape: (n, d) -> (n, width)."""
-        codes = binned[:, self.codes[:, 0]] == self.codes[:, 1]
-        return np.concatenate([binned[:, self.numeric], codes], axis=1).astype(np.float32)
+        one_hot = OneHot.from_arrays(arrays)
+        trees = {name: array for name, array in arrays.items() if name not in one_hot.arrays()}
+        return cls(stored_trees(trees), one_hot)
 
 
 def _log_odds(chance: Floats) -> Floats:
     chance = np.clip(chance, 0.0, 1.0)
     scores: Floats = np.log(chance + _MARGIN) - np.log(1.0 - chance + _MARGIN)
     return scores
-
-
-def _common(column: npt.NDArray[np.float32], most: int) -> list[int]:
-    codes, counts = np.unique(column, return_counts=True)
-    return sorted(int(code) for code in codes[np.argsort(-counts, kind="stable")[:most]])

@@ -1,0 +1,31 @@
+"""Texts as counts: TF-IDF weights of words and word pairs, or of letters where no spaces tell words apart."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from punce.errors import InputError
+
+UNITS: dict[str, tuple[int, int]] = {"word": (1, 2), "char": (1, 3)}
+"""What is counted, and how many in a row: words, or letters (Chinese and Japanese have no spaces)."""
+_MOST_UNITS = 50_000
+
+
+def tf_idf(unit: str, **options: Any) -> TfidfVectorizer:
+    """scikit-learn's vectorizer, not fitted."""
+    return TfidfVectorizer(analyzer=unit, ngram_range=UNITS[unit], sublinear_tf=True, **options)
+
+
+def counted(texts: list[str]) -> tuple[str, TfidfVectorizer, Any]:
+    """What was counted, by what, and the TF-IDF weights: the first unit of which at least two are frequent enough."""
+    if any(letter.isalnum() for text in texts for letter in text):
+        for unit in UNITS:
+            vectorizer = tf_idf(unit, min_df=2, max_features=_MOST_UNITS)
+            with suppress(ValueError):  # nothing is in two texts
+                weights = vectorizer.fit_transform(texts)
+                if weights.shape[1] > 1:
+                    return unit, vectorizer, weights
+    raise InputError(f"no words to learn from in {len(texts)} texts: none is in at least two of them")
