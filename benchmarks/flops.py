@@ -14,6 +14,7 @@ Nothing here ran on a GPU: FLOPs are a property of the computation. Hours and mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -146,7 +147,7 @@ def labels_of(cell: Cell) -> np.ndarray:
 def pretraining_step(cell: Cell) -> dict[str, float]:
     """FLOPs of one step, steps, and the memory that one step keeps."""
     assert cell.pretraining is not None
-    spec, row = cell.pretraining, row_costs(cell.encoder.name)
+    spec, row = cell.pretraining.config, row_costs(cell.encoder.name)
     batches = StratifiedBatches(labels_of(cell), spec.batch_size, 0, spec.min_labelled)
     return {
         "views": 2 * spec.batch_size,
@@ -167,7 +168,7 @@ def pretraining(cell: Cell) -> float:
 
 def transfer(cell: Cell) -> float:
     """FLOPs of what follows pretraining or stands alone; linear layers and sklearn's models are not counted."""
-    settings, kind = dict(cell.transfer.settings), cell.transfer.kind
+    settings, kind = asdict(cell.transfer.config), cell.transfer.kind
     if kind == "fewshot":
         return _few_shot(settings)
     row, (n, n_test) = row_costs(cell.encoder.name), SIZES[cell.data.source]

@@ -37,7 +37,7 @@ def test_cells_name_things_that_exist(experiment: Experiment, scale: Scale) -> N
     for cell in (cell for cells in experiment.cells(scale).values() for cell in cells):
         if cell.pretraining is not None:
             assert cell.pretraining.loss in LOSSES
-            assert cell.pretraining.view in VIEWS
+            assert cell.pretraining.view_name in VIEWS
             assert (cell.pretraining.prior is not None) == (cell.pretraining.loss == "punce")
         assert cell.transfer.risk is None or cell.transfer.risk in RISKS
         told = cell.transfer.prior

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from punce.experiments.run_cell import run_cell
 from punce.experiments.scales import SCALES
 from punce.experiments.store import Record, ResultStore
 from punce.experiments.watching import MatrixProgress, show_plan, spoken
-from punce.stages.selfpu import Trusted
+from punce.stages.selfpu import SelfPUConfig, Trusted
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
 TABLE1 = EXPERIMENTS["table1"]
@@ -101,10 +102,10 @@ def test_one_step_keeps_batches_and_networks_but_little_else(name: str) -> None:
         assert short.key != cell.key
         if cell.pretraining is not None:
             assert short.pretraining is not None
-            assert short.pretraining.batch_size == cell.pretraining.batch_size == short.data.n_train
-            assert short.pretraining.epochs == 1
+            assert short.pretraining.config.batch_size == cell.pretraining.config.batch_size == short.data.n_train
+            assert short.pretraining.config.epochs == 1
         if cell.transfer.kind != "fewshot" and cell.data.setting == "pu":
-            assert dict(short.transfer.settings)["epochs"] == 1
+            assert asdict(short.transfer.config)["epochs"] == 1
 
 
 def test_a_cell_of_one_step_runs(tmp_path: Path) -> None:
@@ -113,8 +114,9 @@ def test_a_cell_of_one_step_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_step_of_selfpu_reaches_the_selection(scale: str) -> None:
-    given = dict(as_one_step(SCALES[scale].joint("mnist", "mlp", "selfpu", "1k", 0)).transfer.settings)
-    assert (given["epochs"], given["select_from"], given["select_until"]) == (1, 0, 0)
+    config = as_one_step(SCALES[scale].joint("mnist", "mlp", "selfpu", "1k", 0)).transfer.config
+    assert isinstance(config, SelfPUConfig)
+    assert (config.epochs, config.select_from, config.select_until) == (1, 0, 0)
 
 
 def test_one_step_of_selfpu_picks_trusted_rows_for_both_networks(

@@ -60,8 +60,8 @@ def test_the_file_is_about_the_cells_there_are(flops: ModuleType, committed: dic
     cell = next(cell for cell in cells["table1"] if cell.data.source == "mnist")
     step = committed["pretraining"]["mnist/mlp"]
     assert cell.pretraining is not None
-    assert step["steps"] == cell.pretraining.epochs * round(60_000 / cell.pretraining.batch_size)
-    assert step["encoder"] == 2 * cell.pretraining.batch_size * committed["per_row"]["mlp"]["contrastive"]
+    assert step["steps"] == cell.pretraining.config.epochs * round(60_000 / cell.pretraining.config.batch_size)
+    assert step["encoder"] == 2 * cell.pretraining.config.batch_size * committed["per_row"]["mlp"]["contrastive"]
     assert step["pflop"] == pytest.approx(step["steps"] * (step["encoder"] + step["loss"]) / 1e15, abs=1e-3)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -242,12 +243,12 @@ def test_the_rules_say_what_pretraining_saw() -> None:
 def test_the_opening_says_what_was_chosen_for_punce_and_who_trained_longer(tmp_path: Path) -> None:
     said = said_at(tmp_path, "laptop")
     bench = LAPTOP.benches["mnist"]
-    contrastive, joint, pn = bench.pretraining.epochs, dict(bench.joint["nnpu"]), dict(bench.joint["pn"])
+    contrastive, joint, pn = bench.pretraining.config.epochs, bench.joint["nnpu"], bench.joint["pn"]
     assert "were chosen for puNCE, at 10k labels and seed 0, without true labels" in said
-    times = f"{2 * contrastive / joint['epochs']:.2g}"  # type: ignore[operator]
+    times = f"{2 * contrastive / joint.epochs:.2g}"
     assert f"On mnist contrastive losses had {contrastive} epochs of two views, which is at least {times} times" in said
-    assert f"the epochs were {pn['epochs']} (PN), {joint['epochs']} (PvU, uPU, nnPU)" in said
-    assert joint["augment"] is pn["augment"] is False
+    assert f"the epochs were {pn.epochs} (PN), {joint.epochs} (PvU, uPU, nnPU)" in said
+    assert asdict(joint)["augment"] is asdict(pn)["augment"] is False
     assert "no augmented views" in said
 
 
@@ -271,5 +272,5 @@ def test_the_opening_says_at_which_size_this_was_run(tmp_path: Path) -> None:
     said = " ".join(opening(LAPTOP, {"table1": results.grid(EXPERIMENTS["table1"])}))
     pretraining = LAPTOP.benches["mnist"].pretraining
     assert "sized for a CPU" in said
-    assert f"{pretraining.epochs} epochs, batch {pretraining.batch_size}" in said
+    assert f"{pretraining.config.epochs} epochs, batch {pretraining.config.batch_size}" in said
     assert "sized for a CPU" not in " ".join(opening(find_scale("paper"), {}))

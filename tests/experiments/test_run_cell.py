@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,7 @@ import torch
 from punce.errors import InputError
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
-from punce.experiments.job import Job
-from punce.experiments.priors_told import told_prior
+from punce.experiments.job import Job, told_prior
 from punce.experiments.run_cell import run_cell
 from punce.experiments.sources import draw_labels, generated_shapes, load_rows
 from punce.labels import UNLABELLED
@@ -45,7 +44,7 @@ def test_every_kind_reports_its_numbers_twice_the_same(cell: Cell, encoders: Pat
     result = first.result
     assert 0 <= result["test_accuracy"] <= result["oracle_accuracy"] <= 100
     assert result["oracle_accuracy"] == max(result["test_accuracy"], *result["curve"])
-    assert len(result["curve"]) == dict(cell.transfer.settings)["epochs"]
+    assert len(result["curve"]) == asdict(cell.transfer.config)["epochs"]
     assert 0 <= result["auc"] <= 1
     assert ("held_out_pu_risk" in result) == (cell.transfer.kind != "vpu")
     assert ("oracle_linear_accuracy" in result) == (cell.transfer.kind == "probe")

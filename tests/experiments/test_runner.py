@@ -27,7 +27,6 @@ from punce.experiments.cell import Cell
 from punce.experiments.pools import InProcess
 from punce.experiments.run_cell import Outcome, run_cell
 from punce.experiments.runner import EXIT_TERMINATED, RunnerError, run_cells
-from punce.experiments.scales import changed
 from punce.experiments.store import ResultStore
 from punce.storage.checkpoint import CheckpointWriteError
 from tests.experiments.tiny import Told, cells, infonce, joint, numbers, punce
@@ -290,8 +289,8 @@ def test_no_locks_to_be_had_fails_cells_and_not_the_run(tmp_path: Path, monkeypa
 def test_checkpoints_of_another_configuration_are_dropped_and_the_cell_is_done(tmp_path: Path) -> None:
     """As an older version of the code leaves them behind: same cell, other defaults."""
     store = ResultStore(tmp_path, "smoke")
-    slower = changed(joint().transfer.settings, lr=2e-3)
-    other = replace(joint(), transfer=replace(joint().transfer, settings=slower))
+    slower = replace(joint().transfer.config, lr=2e-3)  # type: ignore[arg-type]
+    other = replace(joint(), transfer=replace(joint().transfer, config=slower))
     run_cell(other, tmp_path / "encoders", store.work_folder(joint()))
     with pytest.raises(InputError, match="of another configuration"):
         run_cell(joint(), tmp_path / "encoders", store.work_folder(joint()))

@@ -1,30 +1,17 @@
 """Figure 4a: contrastive losses against the number of labels; Table 1 as curves."""
 
-from __future__ import annotations
-
-from punce.experiments.scales import Scale
 from punce.experiments.table1 import LABELS, LOSSES, NETWORKS
-from punce.experiments.table1 import places as table1_places
-from punce.experiments.tables import Experiment, Make, Place, row_ids
+from punce.experiments.tables import Network, network_experiment
 
-
-def places(scale: Scale) -> dict[Place, Make]:
-    """Table 1's cells, with a row for each loss."""
-    turned: dict[Place, Make] = {}
-    for (row, loss), make in table1_places(scale).items():
-        network, n_p = row.rsplit("/", 1)
-        turned[f"{network}/{loss}", n_p] = make
-    return turned
-
-
-ABLATION_LOSSES = Experiment(
-    name="ablation_losses",
-    title="Contrastive losses against the number of labels",
+ABLATION_LOSSES = network_experiment(
+    "ablation_losses",
+    "Contrastive losses against the number of labels",
+    Network.contrastive,
     kind="curves",
-    row_heads=("data", "encoder", "pretraining loss"),
-    column_head="n_P",
-    rows=row_ids(NETWORKS, LOSSES),
+    networks=NETWORKS,
+    rows=LOSSES,
     columns=LABELS,
-    places=places,
+    row_heads=("pretraining loss",),
+    column_head="n_P",
     paper="Figure 4a",
 )

@@ -11,8 +11,13 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from punce.encoders.transformer import Pooling
 from punce.labels import Setting
 from punce.scenario import Scenario
+from punce.stages.fewshot import FewshotConfig
+from punce.stages.pretrain import PretrainConfig
+from punce.stages.transfer import HeadConfig
+from punce.views import Image
 
 VERSIONS: dict[str, int] = {"pretrain": 1, "probe": 1, "finetune": 1, "joint": 1, "selfpu": 1, "vpu": 1, "fewshot": 1}
 """Raise a stage's number when its code changes so that the same configuration gives another result: what was stored
@@ -22,16 +27,15 @@ TransferKind = Literal["probe", "finetune", "joint", "selfpu", "vpu", "fewshot"]
 PriorSpec = str | float
 """Which prior an algorithm is told: ``"true"``, ``"true+0.1"``, a number, or the name of an estimator such as "bbe"."""
 
-Value = str | float | int | bool | None | tuple[float, ...]
-Settings = tuple[tuple[str, Value], ...]
-"""Arguments of a stage by name, sorted; a mapping that can be hashed."""
+Options = tuple[tuple[str, str | float], ...]
+"""Options of a loss or a risk by name, sorted; a mapping that can be hashed."""
 
 LABEL_FREE = ("infonce", "dcl")
 """Losses that look at no label: one pretrained encoder serves every labelled set of the same rows."""
 
 
-def settings(**values: Value) -> Settings:
-    """Arguments of a stage, in the one order in which they are compared and hashed."""
+def options(**values: str | float) -> Options:
+    """Options in the one order in which they are compared and hashed."""
     return tuple(sorted(values.items()))
 
 
@@ -68,37 +72,64 @@ class EncoderSpec:
 class Pretraining:
     """Contrastive pretraining. `prior` is given to puNCE and must be None for the other losses.
 
-    `view` is a name in :data:`punce.views.VIEWS`, `view_settings` all of its arguments.
+    `view_name` is the name of the view in :data:`punce.views.VIEWS`. Seed and `monitor_prior` of the configuration
+    follow from the cell.
     """
 
     loss: str
-    epochs: int
-    batch_size: int
-    optimizer: str
-    lr: float
-    weight_decay: float
-    warmup_epochs: float
-    view: str
-    view_settings: Settings
+    config: PretrainConfig
+    view_name: str
+    view: Image
     temperature: float = 0.5
-    min_labelled: int = 2
     prior: PriorSpec | None = None
-    loss_settings: Settings = ()
+    loss_options: Options = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON, under the names that stored results have."""
+        stage = _without(asdict(self.config), "seed", "monitor_prior")
+        return {
+            "loss": self.loss,
+            **stage,
+            "view": self.view_name,
+            "view_settings": asdict(self.view),
+            "temperature": self.temperature,
+            "prior": self.prior,
+            "loss_settings": dict(self.loss_options),
+        }
+
+
+@dataclass(frozen=True)
+class TextConfig(FewshotConfig):
+    """Few-shot text: the stage's configuration, its contrastive loss (None: cross-entropy alone), and the encoder's."""
+
+    loss: str | None = None
+    temperature: float = 0.3
+    pooling: Pooling = "mean"
 
 
 @dataclass(frozen=True)
 class Transfer:
     """From an encoder, or from nothing, to a classifier.
 
-    `risk` is a name in :data:`punce.risks.RISKS` with its `risk_settings`; None where the kind has its own objective.
-    `prior` is what risk and selection are told. `settings` are all arguments of the stage but the seed.
+    `config` is that of the stage; its seed follows from the cell. `risk` is a name in :data:`punce.risks.RISKS` with
+    its `risk_options`; None where the stage has its own objective. `prior` is what risk and selection are told.
     """
 
     kind: TransferKind
-    settings: Settings
+    config: HeadConfig | TextConfig
     risk: str | None = None
-    risk_settings: Settings = ()
+    risk_options: Options = ()
     prior: PriorSpec = "true"
+
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON, under the names that stored results have."""
+        return {
+            "kind": self.kind,
+            "settings": _without(asdict(self.config), "seed"),
+            "risk": self.risk,
+            "risk_settings": dict(self.risk_options),
+            "prior": self.prior,
+        }
 
 
 @dataclass(frozen=True)
@@ -119,7 +150,18 @@ class Cell:
 
     def config(self) -> dict[str, Any]:
         """As plain JSON: what :attr:`key` hashes and a result file keeps."""
-        return _plain_config({"protocol": self._protocol(), **asdict(self)})
+        return _as_read(
+            {
+                "protocol": self._protocol(),
+                "data": asdict(self.data),
+                "encoder": asdict(self.encoder),
+                "pretraining": None if self.pretraining is None else self.pretraining.plain(),
+                "transfer": self.transfer.plain(),
+                "seed": self.seed,
+                "threads": self.threads,
+                "embedding": self.embedding,
+            }
+        )
 
     def _protocol(self) -> int | str:
         stages = [self.transfer.kind] if self.pretraining is None else ["pretrain", self.transfer.kind]
@@ -143,13 +185,12 @@ class Cell:
         data = asdict(self.data)
         if self.pretraining.loss in LABEL_FREE:
             data = {"source": self.data.source, "n_train": self.data.n_train}
-        no_part = ("n_test", "n_unlabelled")
-        return _plain_config(
+        return _as_read(
             {
                 "protocol": VERSIONS["pretrain"],
-                "data": {key: value for key, value in data.items() if key not in no_part},
+                "data": _without(data, "n_test", "n_unlabelled"),
                 "encoder": asdict(self.encoder),
-                "pretraining": asdict(self.pretraining),
+                "pretraining": self.pretraining.plain(),
                 "seed": self.seed,
                 "threads": self.threads,
             }
@@ -170,7 +211,7 @@ class Cell:
         parts += [f"{self.encoder.name} ×{self.encoder.width:g}"]
         if pretraining is not None:
             told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
-            parts += [f"{pretraining.loss}{told} {pretraining.epochs} epochs"]
+            parts += [f"{pretraining.loss}{told} {pretraining.config.epochs} epochs"]
         told = "" if transfer.prior == "true" else f" (prior {transfer.prior})"
         parts += [f"{transfer.kind} {transfer.risk or ''}".rstrip() + told]
         parts += ["t-SNE"] if self.embedding else []
@@ -187,19 +228,11 @@ def config_key(config: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(config).encode()).hexdigest()
 
 
-_SETTINGS = ("settings", "risk_settings", "loss_settings", "view_settings")
+def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
-def _plain_config(config: dict[str, Any]) -> dict[str, Any]:
-    return {key: _plain(value, key) for key, value in config.items()}
-
-
-def _plain(value: Any, name: str = "") -> Any:
-    """As it comes back from a JSON file, with settings as objects."""
-    if name in _SETTINGS:
-        return {key: _plain(item) for key, item in value}
-    if isinstance(value, dict):
-        return {key: _plain(item, key) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
+def _as_read(config: dict[str, Any]) -> dict[str, Any]:
+    """As it comes back from a JSON file: tuples are lists."""
+    plain: dict[str, Any] = json.loads(canonical(config))
+    return plain

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
-from punce.experiments.cell import Cell, EncoderSpec
+from punce.experiments.cell import Cell, EncoderSpec, TextConfig
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.store import ResultStore
 
@@ -68,28 +67,27 @@ def pretraining_operations(cell: Cell) -> float:
     if cell.pretraining is None:
         return 0.0
     n, shape = _size(cell)
-    return 2.0 * _PASSES * cell.pretraining.epochs * n * forward_operations(cell.encoder, shape)
+    return 2.0 * _PASSES * cell.pretraining.config.epochs * n * forward_operations(cell.encoder, shape)
 
 
 def transfer_operations(cell: Cell) -> float:
     """Floating-point operations of what follows pretraining; a probe is one pass for the features."""
-    if cell.transfer.kind == "fewshot":
-        return _few_shot_operations(cell)
+    if isinstance(cell.transfer.config, TextConfig):
+        return _few_shot_operations(cell.transfer.config, cell.encoder.name)
     n, shape = _size(cell)
     forward = n * forward_operations(cell.encoder, shape)
-    epochs = dict(cell.transfer.settings).get("epochs")
+    epochs = getattr(cell.transfer.config, "epochs", None)
     if cell.transfer.kind == "probe" or not isinstance(epochs, int):
         return forward
     return _PASSES * epochs * forward * _NETWORKS.get(cell.transfer.kind, 1.0)
 
 
-def _few_shot_operations(cell: Cell) -> float:
+def _few_shot_operations(config: TextConfig, encoder: str) -> float:
     """Two views of every row that is trained on, and half of dev at every evaluation: two for a weight and a token."""
-    given: dict[str, Any] = dict(cell.transfer.settings)
-    share = 1.0 if given["loss"] is not None else given["labelled_share"]  # CE alone skips unlabelled rows
-    trained = 2.0 * given["steps"] * given["batch_size"] * share
-    evaluations = given["steps"] // given["evaluate_every"] + 3  # the chosen step again, and the test half twice
-    forward = 2.0 * _SENTENCE * _LAYER_WEIGHTS.get(cell.encoder.name, _UNKNOWN_LAYERS)
+    share = 1.0 if config.loss is not None else config.labelled_share  # CE alone skips unlabelled rows
+    trained = 2.0 * config.steps * config.batch_size * share
+    evaluations = config.steps // config.evaluate_every + 3  # the chosen step again, and the test half twice
+    forward = 2.0 * _SENTENCE * _LAYER_WEIGHTS.get(encoder, _UNKNOWN_LAYERS)
     return float(_PASSES * trained + evaluations * _HALF_OF_DEV) * forward
 
 

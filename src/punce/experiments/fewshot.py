@@ -21,7 +21,7 @@ from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.encoders.transformer import Pooling
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE
-from punce.losses import LOSSES, ContrastiveLoss, PuNCE
+from punce.losses import build_loss
 from punce.stages.fewshot import FewshotConfig, fewshot
 from punce.stages.probe import extract_features
 from punce.training.random_stream import seeded
@@ -68,7 +68,7 @@ def run_fewshot(
         view,
         tokens(data.train, rows),
         sample.labels,
-        _loss(loss, sample.prior, temperature),
+        None if loss is None else build_loss(loss, sample.prior, temperature=temperature),
         FewshotConfig(seed=seed, **config),
         validation=(chosen[0], np.where(chosen[1] == 1, POSITIVE, NEGATIVE).astype(np.int8)),
         folder=folder,
@@ -107,14 +107,6 @@ def halves(y_true: TrueLabels) -> tuple[Rows, Rows]:
     order = np.random.RandomState(0).permutation(len(y_true))
     by_class = [order[y_true[order] == value] for value in (0, 1)]
     return tuple(np.sort(np.concatenate([part[k::2] for part in by_class])) for k in (0, 1))  # type: ignore[return-value]
-
-
-def _loss(name: str | None, prior: float, temperature: float) -> ContrastiveLoss | None:
-    if name is None:
-        return None
-    if name not in LOSSES:
-        raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {name!r}")
-    return PuNCE(prior, temperature) if name == "punce" else LOSSES[name](temperature)
 
 
 def _accuracy(scores: Tensor, y_true: TrueLabels) -> float:

@@ -1,20 +1,17 @@
 """Figure 1: PU methods against the number of labels; Table 2's AllConv rows as curves. The MNIST curves are ours."""
 
-from __future__ import annotations
+from punce.experiments.table2 import LABELS, METHODS, make
+from punce.experiments.tables import network_experiment
 
-from punce.experiments.table2 import LABELS, METHODS, places_of
-from punce.experiments.tables import Experiment, row_ids
-
-NETWORKS = ("cifar10/allconv", "mnist/mlp")
-
-FIGURE1 = Experiment(
-    name="figure1",
-    title="PU learning methods against the number of labels",
+FIGURE1 = network_experiment(
+    "figure1",
+    "PU learning methods against the number of labels",
+    make,
     kind="curves",
-    row_heads=("data", "encoder", "method"),
-    column_head="n_P",
-    rows=row_ids(NETWORKS, METHODS),
+    networks=("cifar10/allconv", "mnist/mlp"),
+    rows=METHODS,
     columns=LABELS,
-    places=lambda scale: places_of(scale, NETWORKS),
+    row_heads=("method",),
+    column_head="n_P",
     paper="Figure 1",
 )

