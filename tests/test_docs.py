@@ -16,7 +16,7 @@ from punce.judging.metrics import true_metrics
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOP_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -40,8 +40,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_question_of_which_only_the_control_was_run_is_not_shown(tmp_path: Path) -> None:
     fill(tmp_path, ["table2"])
-    text, _ = build_docs(tmp_path, "laptop")
-    parts = text.split("\n## ")
+    parts = build_docs(tmp_path, "laptop")[1][Path("results/tables.md")].split("\n## ")
     for title in ("Labels that prefer bright images", "Accuracy when the prior is wrong", "One sample or two"):
         (part,) = (part for part in parts if part.startswith(f"Beyond the paper: {title}"))
         assert "Not measured at this scale yet" in part
@@ -114,7 +113,7 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
 def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
     (page,) = write_all(tmp_path, "smoke")
     assert "37 were not measured" in page.read_text()
-    assert "Not measured at this scale yet" in build_docs(tmp_path, "smoke")[0]
+    assert "Not measured at this scale yet" in build_docs(tmp_path, "smoke")[1][Path("results/tables.md")]
 
 
 # The page --------------------------------------------------------------------------------------------------------
@@ -160,9 +159,10 @@ def test_a_hostile_error_stays_text_everywhere(tmp_path: Path, text: str) -> Non
     seen = Seen(page.read_text())
     assert "script" not in [tag for tag, _ in seen.elements]
     assert not [a for _, a in seen.elements if any(name.startswith("on") for name in a)]
-    document, _ = build_docs(tmp_path, "laptop")
-    assert not re.search(r"<(?!/?(details|summary|br)\b)", document)
-    assert "seed 0 failed" in document
+    document, appendix = build_docs(tmp_path, "laptop")
+    pages = [document, *(text for path, text in appendix.items() if path.suffix == ".md")]
+    assert not any(re.search(r"<(?!/?(details|summary|br)\b)", text) for text in pages)
+    assert any("seed 0 failed" in text for text in pages)
 
 
 def test_commentary_by_hand_is_merged(tmp_path: Path) -> None:
@@ -272,9 +272,11 @@ def test_the_document_and_its_figures_are_written_and_stale_ones_removed(few: Pa
     stale.write_text("<svg/>")
     assert write_docs(few, "laptop", path) == [path]
     assert not stale.exists()
-    links = re.findall(r"\]\((images/[^)]+)\)", path.read_text())
+    links = re.findall(r"\]\(\.\./(images/[^)]+)\)", (path.parent / "results" / "tables.md").read_text())
     assert links
     assert sorted(links) == sorted(p.relative_to(path.parent).as_posix() for p in stale.parent.iterdir())
+    behind = re.findall(r"\]\((results/[^)]+)\)", path.read_text())
+    assert sorted(behind) == sorted(p.relative_to(path.parent).as_posix() for p in (path.parent / "results").iterdir())
 
 
 def test_the_command_presents_without_running(few: Path, tmp_path: Path) -> None:
@@ -295,9 +297,9 @@ def test_the_command_presents_without_running(few: Path, tmp_path: Path) -> None
 def test_the_committed_document_is_what_the_committed_results_give() -> None:
     document, results = ROOT / "docs" / "results.md", ROOT / "results"
     assert list((results / "laptop").glob("*.json"))
-    text, figures = build_docs(results, "laptop")
+    text, appendix = build_docs(results, "laptop")
     assert document.read_text(encoding="utf-8") == text
-    committed = {path.relative_to(document.parent) for path in (document.parent / "images" / "results").glob("*.svg")}
-    assert committed == set(figures)
-    for name, svg in figures.items():
-        assert (document.parent / name).read_text(encoding="utf-8") == svg, name
+    behind = [*(document.parent / "images" / "results").glob("*.svg"), *(document.parent / "results").glob("*.md")]
+    assert {path.relative_to(document.parent) for path in behind} == set(appendix)
+    for name, content in appendix.items():
+        assert (document.parent / name).read_text(encoding="utf-8") == content, name

@@ -1,7 +1,7 @@
 """From stored results to tables, figures, one page, and ``docs/results.md``.
 
     write_all(Path("results"), "laptop", ["all"])                        # results/laptop/report/…
-    write_docs(Path("results"), "laptop", Path("docs/results.md"))       # and docs/images/results/*.svg
+    write_docs(Path("results"), "laptop", Path("docs/results.md"))       # and docs/results/, docs/images/results/
 
 Everything written is a function of the result files alone: no date, no machine, no order of files.
 """
@@ -18,7 +18,7 @@ from punce.experiments.present.grid import Grid, Results
 from punce.experiments.present.markup import html, latex, markdown
 from punce.experiments.present.page import render_page
 from punce.experiments.present.reading import hand_written
-from punce.experiments.present.results_doc import doc_pictures, render_doc
+from punce.experiments.present.results_doc import APPENDIX, IMAGES, doc_appendix, render_doc
 from punce.experiments.scales import find_scale
 from punce.storage.files import write_text
 
@@ -44,22 +44,24 @@ def write_all(
 
 
 def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
-    """Write the document and its figures; figures of an earlier run that are no longer shown are removed."""
-    text, drawn = build_docs(results_dir, scale)
-    for stale in set((path.parent / "images" / "results").glob("*.svg")) - {path.parent / name for name in drawn}:
+    """Write the document, its appendix and its figures; figures that are no longer shown are removed."""
+    text, appendix = build_docs(results_dir, scale)
+    written = {path.parent / name for name in appendix}
+    present = [*(path.parent / IMAGES).glob("*.svg"), *(path.parent / APPENDIX).glob("*.md")]
+    for stale in set(present) - written:
         stale.unlink()
-    for name, svg in drawn.items():
-        write_text(path.parent / name, svg)
+    for name, content in appendix.items():
+        write_text(path.parent / name, content)
     write_text(path, text)
     return [path]
 
 
 def build_docs(results_dir: Path, scale: str) -> tuple[str, dict[Path, str]]:
-    """The document, and its figures by their path from it."""
+    """The document, and the pages and figures behind it by their path from it."""
     chosen = find_scale(scale)
     grids = _grids(Results(results_dir, chosen))
     drawn = {name: pictures(grid) for name, grid in grids.items()}
-    return render_doc(chosen, grids, drawn, hand_written(results_dir, chosen)), doc_pictures(drawn)
+    return render_doc(chosen, grids, hand_written(results_dir, chosen)), doc_appendix(chosen, grids, drawn)
 
 
 def _grids(results: Results) -> dict[str, Grid]:

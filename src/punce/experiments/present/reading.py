@@ -22,8 +22,8 @@ def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
     """What was run and what the numbers can and cannot say."""
     paragraphs = [
         f"The tables and figures of the paper at scale {scale.name} ({scale.about}), with the paper's own numbers "
-        "beside ours. PU-selected columns chose epochs without negatives, the PNU tables on the labels they name; "
-        "oracle columns show what true test labels would have chosen."
+        "beside ours. In PU-selected columns the epoch was chosen without negatives; in oracle columns it was chosen "
+        "with true test labels."
     ]
     if scale.name == "paper":
         rate = scale.benches["mnist"].pretraining.config.lr
@@ -32,9 +32,8 @@ def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
     difference = f" Here: {sizes}." if sizes else ""
     return [
         *paragraphs,
-        "These are runs sized for a CPU. The paper trained its full networks for 200 epochs (MNIST) and 300 (CIFAR) in "
-        f"batches of 1024 and 2048.{difference} The numbers stand beside the paper's; they do not replace them, and a "
-        "claim that does not show here may show at full size.",
+        "These runs are sized for a CPU. The paper trained its full networks for 200 epochs (MNIST) and 300 (CIFAR) in "
+        f"batches of 1024 and 2048.{difference} A claim that does not show here may show at full size.",
         *(_unequal(grids) if scale.name == "laptop" else []),
     ]
 
@@ -64,8 +63,8 @@ def _size(cell: Cell) -> str:
 def _unequal(grids: Mapping[str, Grid]) -> list[str]:
     """What was chosen for puNCE, and how much more training the contrastive methods had."""
     tuned = (
-        "For MNIST views, epochs (then cut to save time) and the length of the probe were chosen for puNCE, at 10k "
-        "labels and seed 0, without true labels (benchmarks/mnist_tuning.py). Every loss was then given the same."
+        "The views, epochs and probe length for MNIST were chosen for puNCE, at 10k labels and seed 0, without true "
+        "labels (benchmarks/mnist_tuning.py). Every loss then used the same settings."
     )
     measured = _epochs_by_method(grids["table2"]) if "table2" in grids else {}
     costs = [_cost(source, epochs) for source, epochs in measured.items() if {"punce", "nnpu"} <= epochs.keys()]
@@ -89,8 +88,7 @@ def _epochs(cell: Cell) -> int:
 
 
 def _cost(source: str, epochs: Mapping[str, int]) -> str:
-    """A view is a pass through the network: two in an epoch of a contrastive loss, from scratch one and that of four
-    fifths of the rows, the others being held out: hence "at least"."""
+    """Passes through the network: two views of every row against one of four fifths of the rows, so "at least"."""
     contrastive = epochs["punce"]
     names: dict[int, list[str]] = {}
     for method, number in epochs.items():

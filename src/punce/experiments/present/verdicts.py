@@ -18,18 +18,19 @@ from punce.experiments.present.numbers import with_interval
 from punce.experiments.present.statistics import BySeed, Summary, summarise
 
 RULES = (
-    "Every verdict is computed. A comparison is the mean, over the seeds that both sides share, of the difference "
-    "between them. It shows if the 95 % t-interval of that mean lies above zero; it does not show if zero lies within. "
-    "A level is reached if our mean is at or above the paper's. One seed has no interval and settles nothing. A claim "
-    "of several comparisons shows in part if one shows and another does not, and the opposite shows in part likewise; "
-    "it is mixed if one shows and another shows the opposite; it shows where measured if some were not measured, or "
-    "with one seed only. Square brackets hold 95 % intervals; differences are in points.",
-    "The intervals are not corrected for the number of claims: of forty comparisons with nothing behind them, one is "
+    "Every verdict is computed. A comparison is the mean difference over the seeds that both sides share. It shows if "
+    "the 95 % t-interval of that mean lies above zero. It does not show if the interval contains zero. A level is "
+    "reached if our mean is at or above the paper's. One seed has no interval and settles nothing. A claim with "
+    "several comparisons shows in part if some show and others do not; the opposite shows in part if some show the "
+    "opposite and others do not. It is mixed if some show and others show the opposite. It shows where measured if the "
+    "other comparisons were not measured or have one seed. Square brackets hold 95 % intervals; differences are in "
+    "points.",
+    "The intervals are not corrected for the number of claims. Of forty comparisons without any effect, one is "
     "expected to show by chance.",
-    "All accuracies of the PU tables are PU-selected: epochs were chosen without negatives. In the PNU tables the "
-    "labels of training rows chose (Table 4) or those of the other half of the dev set (Table 5). Test labels chose "
-    "nothing. Pretraining saw every training row, as in the paper: also those on which the epoch of a probe or of "
-    "fine-tuning was then chosen, and for SCL and puNCE their labels too. Training from scratch kept those rows out.",
+    "All accuracies of the PU tables are PU-selected: epochs were chosen without negatives. In Table 4 the epochs were "
+    "chosen on labels of training rows, in Table 5 on the other half of the dev set. No test label was used to "
+    "choose. As in the paper, pretraining saw every training row, including those on which the epoch of a probe or of "
+    "fine-tuning was chosen later; SCL and puNCE also saw their labels. Training from scratch held these rows out.",
 )
 
 
