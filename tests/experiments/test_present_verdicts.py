@@ -234,12 +234,6 @@ def said_at(tmp_path: Path, scale: str) -> str:
     return " ".join(opening(find_scale(scale), grids))
 
 
-def test_the_rules_say_what_pretraining_saw() -> None:
-    said = " ".join(RULES)
-    assert "Pretraining saw every training row, as in the paper" in said
-    assert "for SCL and puNCE their labels too" in said
-
-
 def test_the_opening_says_what_was_chosen_for_punce_and_who_trained_longer(tmp_path: Path) -> None:
     said = said_at(tmp_path, "laptop")
     bench = LAPTOP.benches["mnist"]

@@ -33,11 +33,11 @@ def render_doc(scale: Scale, grids: Mapping[str, Grid], by_hand: str = "") -> st
         "writes this page from `results/`; only the commentary is typed by hand. "
         f"[Every claim with its numbers]({APPENDIX.as_posix()}/claims.md) and "
         f"[every table and figure]({APPENDIX.as_posix()}/tables.md) are behind it.",
-        *(escape_markdown(paragraph) for paragraph in reading.opening(scale, grids)),
-        "## The claims",
         escape_markdown(reading.tally(claims)),
-        *([_findings(settled)] if settled else []),
         *(["## Commentary", by_hand] if by_hand else []),
+        *(["## Claims that two or more seeds settle", _findings(settled)] if settled else []),
+        "## How it was run",
+        *(escape_markdown(paragraph) for paragraph in reading.opening(scale, grids)),
     ]
     return _joined(blocks)
 
