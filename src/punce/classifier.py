@@ -7,6 +7,7 @@ calibrate them on the held-out rows → choose a threshold → say how good it i
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,70 +15,88 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import type_of_target
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from punce.errors import InputError
 from punce.judging.calibration import PUCalibrator
-from punce.judging.metrics import PUMetrics, check_collapse, pu_metrics
-from punce.judging.thresholds import Rule, check_rule, choose_threshold
-from punce.judging.used_prior import given_prior, prior_from_json, prior_to_json, tighter, usable_interval, usable_prior
-from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels, require_positive_and_unlabelled
-from punce.losses import LOSSES
-from punce.models import ROUTES, FitSettings, Fitted, check_encoder, kind_of
+from punce.judging.judgement import judge
+from punce.judging.metrics import ranking_score
+from punce.judging.thresholds import Rule, check_rule
+from punce.judging.used_prior import (
+    FEWEST_LABELLED,
+    assumed_prior,
+    given_prior,
+    prior_from_json,
+    prior_to_json,
+    usable_prior,
+)
+from punce.labels import POSITIVE, Labels, labels_of_rows, require_positive_and_unlabelled
+from punce.losses import LOSSES, ContrastiveLoss
+from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.columns import Columns
+from punce.models.configs import plain_configs
 from punce.models.heads import check_head
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device
+from punce.options import check_encoder, check_options, describe
 from punce.priors import PriorEstimate, estimate_prior
+from punce.risks import RISKS
 from punce.scenario import Scenario, check_prior, check_scenario
 from punce.storage.model_file import ModelFileError, read_model, write_model
 
 Floats = npt.NDArray[np.float64]
-_DISAGREE = 0.15
-_LEARNED = ("_route", "_calibrator", "_columns")  # by a fit, beside the public names, which end in "_"
-_CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
+_LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out")  # by a fit, beside the names that end in "_"
 
 
 class ClassifierWarning(UserWarning):
     """Something about a fit that a person should know."""
 
 
-class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier from a few labelled positives and a pile of unlabelled rows.
 
+    An argument that would have no effect on the rows at hand is refused (``punce.options`` is the table of what
+    applies to what), so what the parameters say is what runs; ``ran_`` has it in full.
+
     Args:
-        loss: contrastive loss of the pretraining, a name in ``punce.losses.LOSSES``, or None to train without one.
-        risk: PU risk of the head, a name in ``punce.risks.RISKS``, or "pupl" (pseudo-labels by clustering) or "selfpu".
-        transfer: "probe" freezes the encoder, "finetune" trains it on with the head.
+        loss: contrastive loss of the pretraining: a name in ``punce.losses.LOSSES``, a loss object, or None to train
+            without pretraining.
+        risk: PU risk of the head: a name in ``punce.risks.RISKS``, a risk object, or "pupl" (pseudo-labels by
+            clustering) or "selfpu" (with ``loss=None``).
+        transfer: "probe" freezes the encoder, "finetune" trains it further with the head.
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
-            ensemble of docs/tables.md, which did better there than any single network. For texts also a Hugging Face
-            encoder by name or folder, or "tfidf" (docs/text.md says what "auto" is).
+            ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts also a Hugging
+            Face encoder by name or folder, or "tfidf" (docs/text.md says what "auto" is).
         prior: share of positives among the *unlabelled* rows, or "auto" to estimate it.
         scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
         threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
         kind: "auto", or "table", "image", "embedding", "text".
-        epochs: of pretraining; None picks by the number of rows.
+        epochs: of pretraining and of training the encoder on the risk; None picks by the number of rows.
+        configs: settings of single stages, as a stage's Config object or a dictionary of the fields to change:
+            ``{"pretrain": PretrainConfig(...), "probe": {"lr": 1e-3}, "loss": {"temperature": 0.3}}``.
         device: "auto", "cpu", "cuda", …
         progress: whether to show progress.
-        random_state: seed of everything random.
+        random_state: seed of everything random: a whole number, None to draw one, or a RandomState to draw it from.
 
     Attributes:
         prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
             training, or second_prior_, from the learned scores (None if the prior was given; on tables only told).
-        scores_: P(y=1 | x) of the training rows. threshold_: from which probability a row is called positive.
+        scores_: P(y=1 | x) of the training rows, from models that did not see the row wherever there is one;
+            ``predict_proba`` of the same rows is what the final model says of them, and flatters.
+        seen_in_training_: the training rows whose label was used by the model that made their entry of scores_.
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
+        threshold_: from which probability a row is called positive.
+        ran_: what was trained, with the settings of each stage; for tables the members and their weights.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
         notes_: what to know about how the rows were read.
     """
 
     def __init__(
         self,
-        loss: str | None = "punce",
-        risk: str = "nnpu",
+        loss: str | ContrastiveLoss | None = "punce",
+        risk: Any = "nnpu",
         transfer: str = "probe",
         encoder: Any = "auto",
         prior: float | str = "auto",
@@ -85,9 +104,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         threshold: Rule = "accuracy",
         kind: str = "auto",
         epochs: int | None = None,
+        configs: Mapping[str, Any] | None = None,
         device: str = "auto",
         progress: bool = False,
-        random_state: int | None = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.loss = loss
         self.risk = risk
@@ -98,21 +118,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.threshold = threshold
         self.kind = kind
         self.epochs = epochs
+        self.configs = configs
         self.device = device
         self.progress = progress
         self.random_state = random_state
 
     # Learning --------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, folder: str | Path | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, folder: str | Path | None = None) -> Self:
         """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
 
-        With a `folder` training is checkpointed there and goes on after a kill. A fit that fails leaves no fit, not an
-        earlier one and not a part of this one: scores of one with probabilities of the other would look right.
+        `sample_weight` says how much each row counts in training; for the ensemble on tables only. The prior, the
+        calibration and the quality count every row once. With a `folder` training is checkpointed there and resumes
+        after a kill. A fit that fails leaves no fit, not an earlier one and not a part of this one: scores of one
+        with probabilities of the other would look right.
         """
         self._forget()
         try:
-            self._learn(X, y, Path(folder) if folder else None)
+            self._learn(X, y, sample_weight, Path(folder) if folder else None)
         except BaseException:
             self._forget()
             raise
@@ -124,35 +147,37 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if name in _LEARNED or (name.endswith("_") and not name.startswith("_")):
                 delattr(self, name)
 
-    def _learn(self, X: Any, y: Any, folder: Path | None) -> None:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, folder: Path | None) -> None:
         self.check_arguments()
         X = plain_rows(X)
         check_rows(X)
-        labels = _labels(y)
+        labels = labels_of_rows(plain_rows(y), X)
         require_positive_and_unlabelled(labels, "y")
-        if len(X) != len(labels):
-            raise InputError(f"X has {len(X)} rows but y has {len(labels)} labels")
+        if np.shape(X)[0] != len(labels):
+            raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels")
         self.seed_ = _seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
+        way = check_options(self.kind_, self.get_params(deep=False))
+        weights = None if sample_weight is None else _row_weights(sample_weight, labels)
+        if weights is not None and not way.takes_weights:
+            raise InputError(f"sample_weight cannot be used here: {describe(way, vars(self))} counts rows once")
         self._remember_columns(X)
-        check_encoder(self.encoder, self.kind_)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
-        settings = self._settings(folder)
+        settings = self._settings(folder, weights)
         self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
         fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
         self.history_, self.notes_ = fitted.history, fitted.notes
-        self._calibrate(fitted, labels)
-        scores = self._route.score(X)
-        self.scores_ = self._calibrator.probability(scores)
-        self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
+        self.ran_ = {"way": describe(way, vars(self)), **settings.used}
+        self._judge(fitted, labels)
+        self._keep_scores(fitted, X, len(labels))
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
         """Refuse arguments that cannot work, before anything is read or written."""
         check_rule(self.threshold)
         check_scenario(self.scenario)
-        if self.loss is not None and self.loss not in LOSSES:
-            raise InputError(f"loss must be one of {sorted(LOSSES)} or None, got {self.loss!r}")
+        if isinstance(self.loss, str) and self.loss not in LOSSES:
+            raise InputError(f"loss must be one of {sorted(LOSSES)}, a loss object or None, got {self.loss!r}")
         check_head(self.risk)
         if self.transfer not in ("probe", "finetune"):
             raise InputError(f"transfer must be 'probe' or 'finetune', got {self.transfer!r}")
@@ -166,15 +191,21 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_encoder(self.encoder, self.kind)
         if self.epochs is not None and self.epochs < 1:
             raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {self.epochs}")
-        _seed(self.random_state)
+        plain_configs(self.configs, self.loss, self.risk)
+        _check_random_state(self.random_state)
         check_device(self.device)
 
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
+        n_labelled = int((labels == POSITIVE).sum())
         if self.prior != "auto":
             return given_prior(float(self.prior), labels, self.scenario)
-        return estimate_prior(X, labels, random_state=self.seed_, scenario=self.scenario)
+        if min(n_labelled, len(labels) - n_labelled) >= FEWEST_LABELLED:
+            return estimate_prior(X, labels, random_state=self.seed_, scenario=self.scenario)
+        assumed = assumed_prior(labels, self.scenario)
+        warnings.warn(assumed.warnings[0], ClassifierWarning, stacklevel=4)
+        return assumed
 
-    def _settings(self, folder: Path | None) -> FitSettings:
+    def _settings(self, folder: Path | None, weights: Floats | None) -> FitSettings:
         return FitSettings(
             loss=self.loss,
             risk=self.risk,
@@ -184,57 +215,38 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scenario=self.scenario,
             random_state=self.seed_,
             epochs=_plain(self.epochs),  # it is written to checkpoints as JSON
+            configs=plain_configs(self.configs, self.loss, self.risk),
             device=self.device,
             progress=self.progress,
             folder=folder,
+            weights=weights,
         )
 
-    def _calibrate(self, fitted: Fitted, labels: Labels) -> None:
+    def _judge(self, fitted: Fitted, labels: Labels) -> None:
         """Probabilities, threshold and quality, all from rows no stage had seen."""
-        scores, held_out = fitted.scores, labels[fitted.rows]
-        p, u = scores[held_out == POSITIVE], scores[held_out == UNLABELLED]
-        self.second_prior_ = self._second_prior(scores, held_out)
-        self.prior_ = tighter(self.first_prior_, self.second_prior_ if fitted.sees_more else None)
-        prior = usable_prior(self.prior_)
-        self._calibrator = PUCalibrator.fit(p, u, prior)
-        probability_p, probability_u = self._calibrator.probability(p), self._calibrator.probability(u)
-        self.held_out_ = {"positive": probability_p, "unlabelled": probability_u}
-        self.threshold_ = choose_threshold(self.threshold, probability_p, probability_u, prior)
-        cut = self._calibrator.score_at(self.threshold_)
-        metrics = pu_metrics(
-            p,  # scores rank without the ties that probabilities can have
-            u,
-            prior,
-            threshold=np.nextafter(cut, -np.inf),  # predict says positive *at* the threshold
-            scenario=self.scenario,
+        judged = judge(
+            fitted.scores,
+            labels[fitted.rows],
+            self.first_prior_,
+            self.threshold,
             labelled_share=float((labels == POSITIVE).mean()),
-            prior_interval=usable_interval(self.prior_),
-            confidence=_CONFIDENCE,
-            random_state=self.seed_,
+            scenario=self.scenario,
+            sees_more=fitted.sees_more,
+            seed=self.seed_,
         )
-        self.metrics_: PUMetrics = replace(metrics, threshold=self.threshold_)
-        collapse = check_collapse(p, u, np.nextafter(cut, -np.inf))
-        if collapse.collapsed:
-            warnings.warn(
-                f"the classifier does not tell rows apart: {collapse.reason}", ClassifierWarning, stacklevel=4
-            )
+        self.prior_, self.second_prior_ = judged.prior, judged.second_prior
+        self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
+        self.held_out_, self.metrics_ = judged.held_out, judged.metrics
+        for text in judged.warnings:
+            warnings.warn(text, ClassifierWarning, stacklevel=5)
 
-    def _second_prior(self, scores: Floats, labels: Labels) -> PriorEstimate | None:
-        """The prior again, on held-out learned scores; a disagreement with the first is worth knowing."""
-        if self.prior != "auto":
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            second = estimate_prior(None, labels, scores=scores, random_state=self.seed_, scenario=self.scenario)
-        first = self.first_prior_
-        if abs(second.value - first.value) > _DISAGREE:
-            warnings.warn(
-                f"the share of positives among the unlabelled rows is {first.value:.2f} by a first model and "
-                f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
-                ClassifierWarning,
-                stacklevel=5,
-            )
-        return second
+    def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
+        """The training rows' own scores: those of models that did not see the row, as far as the route has them."""
+        scores, seen = fitted.of_all_rows(n_rows, lambda: self._route.score(X))
+        self.seen_in_training_ = seen
+        self.scores_ = self._calibrator.probability(scores)
+        self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
+        self._n_features_out = int(self._route.embed(X.iloc[:1] if hasattr(X, "iloc") else X[:1]).shape[1])
 
     # Using -------------------------------------------------------------------------------------------------------
 
@@ -257,6 +269,26 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X)  # first: without a fit there is no route
         return self._route.score(rows)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, prior: float | None = None) -> float:
+        """How well the rows labelled in `y` rank above the unlabelled ones: their AUC, on rows held out of the fit.
+
+        Without negatives this is what may be compared: with share π of positives among the unlabelled rows it is
+        π/2 + (1 − π)·(true AUC), so it orders models as the true AUC does. If you know π of these rows, give it as
+        `prior` and get the true AUC, (AUC − π/2)/(1 − π). The classifier's own ``prior`` is never used here: a search
+        over ``prior`` would only find the value that corrects most. Models that rank exactly alike are told apart, in
+        the ninth digit, by their calls: share of labelled rows called positive less that of unlabelled ones, which is
+        0 for a model that calls nothing positive.
+        """
+        scores = self._scores(X)  # first: it says if there is no fit yet
+        labels = labels_of_rows(plain_rows(y), X)
+        require_positive_and_unlabelled(labels, "y")
+        called = self._calibrator.probability(scores) >= self.threshold_
+        return ranking_score(scores, labels, called, sample_weight, prior)
+
+    def transform(self, X: Any) -> Floats:
+        """The rows as the scores see them, the same as :meth:`embed`. Shape: (n, D)."""
+        return self.embed(X)
+
     def embed(self, X: Any) -> Floats:
         """What the scores were made from. Shape: (n, D)."""
         rows = self._rows(X)  # first: without a fit there is no route
@@ -267,7 +299,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         tensors, route = self._route.state()
         content = {
-            "parameters": {k: _plain(v) for k, v in self.get_params(deep=False).items() if _is_plain(_plain(v))},
+            "parameters": self._plain_parameters(),
             "kind": self.kind_,
             "route": route,
             "calibrator": self._calibrator.to_json(),
@@ -276,8 +308,19 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "n_features": self._columns.width,
             "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
             "prior": prior_to_json(self.prior_),
+            "ran": getattr(self, "ran_", None),
+            "n_embedding": getattr(self, "_n_features_out", None),
         }
         write_model(Path(path), tensors, content)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """The parameters as JSON. Objects go by the name of their class; ``ran_`` keeps their settings."""
+        names = {kind: name for name, kind in {**LOSSES, **RISKS}.items()}
+        given = {key: names.get(type(value), _plain(value)) for key, value in self.get_params(deep=False).items()}
+        given["configs"] = plain_configs(self.configs, self.loss, self.risk) or None
+        if isinstance(self.random_state, np.random.RandomState):
+            given["random_state"] = self.seed_
+        return {key: value for key, value in given.items() if key == "configs" or _is_plain(value)}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -306,6 +349,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._show_columns(content.get("feature_names"))
         if (prior := prior_from_json(content.get("prior", {}))) is not None:
             self.prior_ = prior
+        for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
+            if content.get(saved) is not None:
+                setattr(self, name, content[saved])
         self.classes_ = np.array([0, 1])
 
     def _remember_columns(self, X: Any) -> None:
@@ -325,43 +371,62 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         return self._columns.take(plain_rows(X), type(self).__name__, and_new=self.kind_ == "table")
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""
+        text = str(super().__repr__(N_CHAR_MAX=N_CHAR_MAX))
+        return f"{text}  # fitted: {ran_in_words(self.ran_)}" if hasattr(self, "ran_") else text
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         is_table = self.kind in ("auto", "table")
+        tags.input_tags.sparse = is_table
         tags.input_tags.allow_nan = is_table
         tags.input_tags.categorical = is_table
         tags.input_tags.string = self.kind != "embedding"
         return tags
 
 
-def _seed(random_state: int | None) -> int:
-    """None draws a seed, which is kept so that the fit can be repeated."""
+def ran_in_words(ran: Mapping[str, Any]) -> str:
+    """What ran, in one line, from ``ran_``."""
+    members = ", ".join(f"{name} {weight:.2f}" for name, weight in ran.get("members", {}).items())
+    encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
+    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "")
+
+
+def _check_random_state(random_state: Any) -> None:
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return
+    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
+        raise InputError(
+            f"random_state must be None, a whole number from 0 to 2³² − 1 or a RandomState, got {random_state!r}"
+        )
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    """None and a RandomState draw a seed, which is kept so that the fit can be repeated."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
-        raise InputError(f"random_state must be None or a whole number from 0 to 2³² − 1, got {random_state!r}")
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
     return int(random_state)
 
 
-def _labels(y: Any) -> Labels:
-    """Labels of the vocabulary, with scikit-learn's words where its users expect them."""
-    if y is None:
-        raise InputError("PUClassifier requires y to be passed, but the target y is None")
-    y = plain_rows(y)
-    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
-        what = "A column-vector y was passed when a 1d array was expected; it was read as one"
-        warnings.warn(what, DataConversionWarning, stacklevel=4)
-    try:
-        return as_labels(y)
-    except InputError as error:
-        kind = type_of_target(y) if np.ndim(y) == 1 and np.size(y) else ""
-        if kind == "continuous":
-            raise InputError(f"Unknown label type: continuous. {error}") from error
-        if kind == "multiclass":
-            words = "Only binary classification is supported. The type of the target is multiclass"
-            raise InputError(f"{words}. {error}") from error
-        raise
+def _row_weights(sample_weight: Any, labels: Labels) -> Floats:
+    """One finite weight of at least 0 a row; some labelled and some unlabelled row must count."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(len(labels), weights)
+    if weights.ndim != 1:
+        raise InputError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
+    if len(weights) != len(labels):
+        raise InputError(f"sample_weight.shape == {weights.shape}, expected ({len(labels)},): one for each row")
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        raise InputError("sample_weight must hold finite numbers of at least 0")
+    for value, name in ((1, "labelled"), (0, "unlabelled")):
+        if not weights[labels == value].any():
+            raise InputError(f"sample_weight is 0 for every {name} row: nothing is left to learn from")
+    return weights
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ translate, what is refused, and the words of the refusal. Everything behind it s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,6 +49,54 @@ def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Label
         return _equal_to_positive(column, positive)
     labels = _from_numbers(column) if _is_numeric(column) else _from_words(column)
     return _in_setting(labels, setting)
+
+
+def labels_of_rows(y: Any, X: Any) -> Labels:
+    """The labels of an estimator's `y` for the rows `X`, refused in scikit-learn's words where its users expect them.
+
+    A Series is matched to a table by position everywhere in scikit-learn; with another index that is a silent mistake.
+    """
+    if y is None:
+        raise InputError("PUClassifier requires y to be passed, but the target y is None")
+    if isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X):
+        _require_same_index(y.index, X.index)
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+        what = "A column-vector y was passed when a 1d array was expected; it was read as one"
+        warnings.warn(what, _conversion_warning(), stacklevel=5)  # the caller of fit
+    try:
+        return as_labels(y)
+    except InputError as error:
+        raise InputError(_in_scikit_learns_words(y, error)) from error
+
+
+def _require_same_index(of_y: pd.Index[Any], of_X: pd.Index[Any]) -> None:
+    if of_y.equals(of_X):
+        return
+    same_names = of_y.is_unique and of_X.is_unique and of_y.isin(of_X).all()
+    mend = (
+        "y.loc[X.index] brings it into that order" if same_names else "y.to_numpy() if they do belong together in order"
+    )
+    raise InputError(
+        f"the index of y is not the index of X (first {of_y[:3].tolist()} and {of_X[:3].tolist()}), so which label "
+        f"belongs to which row is not clear; {mend}"
+    )
+
+
+def _conversion_warning() -> type[Warning]:
+    from sklearn.exceptions import DataConversionWarning
+
+    return DataConversionWarning  # type: ignore[no-any-return]
+
+
+def _in_scikit_learns_words(y: Any, error: InputError) -> str:
+    from sklearn.utils.multiclass import type_of_target  # here, because the command line must start quickly
+
+    kind = type_of_target(y) if np.ndim(y) == 1 and np.size(y) else ""
+    if kind == "continuous":
+        return f"Unknown label type: continuous. {error}"
+    if kind == "multiclass":
+        return f"Only binary classification is supported. The type of the target is multiclass. {error}"
+    return str(error)
 
 
 def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> None:

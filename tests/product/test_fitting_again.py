@@ -9,8 +9,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from punce import PUClassifier, classifier
+from punce import PUClassifier
 from punce.errors import InputError
+from punce.judging import judgement
 from tests.product.clouds import FAST, clouds
 
 
@@ -30,7 +31,7 @@ def test_a_failed_fit_leaves_no_fit(fitted_before: bool, frame: pd.DataFrame, mo
         model.fit(frame, labels)
     parameters = model.get_params()
     with monkeypatch.context() as patch:
-        patch.setattr(classifier, "choose_threshold", failing)
+        patch.setattr(judgement, "choose_threshold", failing)
         with pytest.raises(InputError, match="no threshold"):
             model.fit(frame, labels)
     with pytest.raises(NotFittedError):

@@ -44,7 +44,7 @@ def test_the_network_that_ranks_held_out_rows_better_is_taken(
     assert choose_network(*rows(), VIEW, settings()) == chosen
 
 
-@pytest.mark.parametrize("changes", [{"loss": None}, {"risk": "selfpu"}])
+@pytest.mark.parametrize("changes", [{"loss": None}, {"risk": "selfpu", "loss": None}])
 def test_where_there_is_nothing_to_choose_by_it_is_the_linear_map(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:

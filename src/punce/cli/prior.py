@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punce.cli import reading
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -22,16 +24,16 @@ _INTERVAL = 17
 
 
 def prior(
-    data: Annotated[Path, typer.Argument(help="CSV, Parquet, .npy/.npz, or a folder of images.")],
-    label: Annotated[str | None, typer.Option(help="Column that marks labelled positives.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Value of the label column that means positive.")] = None,
+    data: reading.Data,
+    label: reading.Label = None,
+    positive: reading.Positive = None,
     method: Annotated[str, typer.Option(help="One estimator (bbe, tedn, dedpul, ...), or all.")] = "all",
-    scenario: Annotated[str, typer.Option(help="single_set or case_control.")] = "single_set",
-    id: Annotated[str | None, typer.Option("--id", help="Column with row names.")] = None,
-    text: Annotated[str | None, typer.Option(help="Column with the text to learn from.")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    scenario: reading.ScenarioName = "single_set",
+    id: reading.Id = None,
+    text: reading.Text = None,
+    drop: reading.Drop = None,
+    labels: reading.LabelsFile = None,
+    seed: reading.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
     """Estimate the share of positives among the unlabelled rows."""

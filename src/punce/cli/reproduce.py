@@ -75,15 +75,16 @@ def reproduce(
         if not failed:
             raise
         _say(console, f"not all of the page is written: {error}")
-    if failed:
-        _name_failed(console, failed, len(plan.cells))
-        raise typer.Exit(EXIT_INCOMPLETE)
+    _stop_if_incomplete(console, failed, len(plan.cells))
 
 
-def _name_failed(console: Console, failed: list[tuple[Cell, str]], total: int) -> None:
+def _stop_if_incomplete(console: Console, failed: list[tuple[Cell, str]], total: int) -> None:
+    if not failed:
+        return
     _say(console, f"{len(failed)} of {total} cells failed; the same command tries them again:")
     for cell, error in failed:
         _say(console, f"  {cell.name}  {cell.describe()}: {error}")
+    raise typer.Exit(EXIT_INCOMPLETE)
 
 
 def _say(console: Console, text: str) -> None:

@@ -32,6 +32,7 @@ from punce.data.user_data import BATCH_ROWS, DataStream, UserData
 from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels, Setting, as_labels, require_positive_and_unlabelled
+from punce.options import check_reading
 
 KindOption = Literal["auto", "image", "table", "text", "embedding"]
 _PROBED_ROWS = 10_000
@@ -83,7 +84,10 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
     out. `as_text` names columns of a CSV file whose digits are names (01 is not 1).
     """
     request = _request(path, label, **options)
-    data = _reader(request)(request)
+    reader = _reader(request)
+    form = _FORMS[reader] if reader is not _read_arrays else f"a {request.path.suffix.lower()} file"
+    check_reading(form, options)
+    data = reader(request)
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
     return data
@@ -298,6 +302,8 @@ def _read_arrays(request: _Request) -> UserData:
         raise InputError(f"{path} holds no labels; name a file that does with labels= (one row per row of the array)")
     index = pd.RangeIndex(len(features)) if ids is None else pd.Index(ids)
     kind: Kind = "image" if features.ndim == 4 else "embedding"
+    if request.kind not in ("auto", kind):
+        raise InputError(f"{path} holds an array of shape {features.shape}: {kind}s, not kind={request.kind!r}")
     return UserData(kind, features, None if labels is None else _labels(labels, request), index, str(path))
 
 
@@ -326,6 +332,10 @@ def _read_images(request: _Request) -> UserData:
     )
     files = image_files(request.path, names, request.image_size)
     return UserData("image", files, labels, pd.Index(names), str(request.path), notes)
+
+
+_FORMS: dict[Callable[[_Request], UserData], str] = {_read_table: "a table file", _read_images: "a folder of images"}
+"""The names that ``punce.options.READING`` has for what the readers read."""
 
 
 def _labels(column: Any, request: _Request) -> Labels:

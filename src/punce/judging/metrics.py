@@ -22,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
+from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.scenario import Scenario, check_prior, check_scenario
 
 Floats = npt.NDArray[np.float64]
+_TIE_BREAK = 1e-9  # far below one step of any AUC that a person can compute
 _CELLS = 4_000_000  # bootstrap entries held in memory at once: 32 MB
 
 
@@ -62,6 +64,18 @@ class PUMetrics:
     n_positive: int
     n_unlabelled: int
     notes: tuple[str, ...]
+
+    @property
+    def five(self) -> dict[str, Estimate]:
+        """The five numbers that people ask for, over the unlabelled rows, in the order in which they are shown."""
+        mix = self.unlabelled
+        return {
+            "recall": self.recall,
+            "precision": mix.precision,
+            "accuracy": mix.accuracy,
+            "f1": mix.f1,
+            "auc": self.auc,
+        }
 
 
 @dataclass(frozen=True)
@@ -124,6 +138,29 @@ def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> 
     p, other = _scores(positive_scores, "positive_scores"), np.sort(_scores(other_scores, "other_scores"))
     below = np.searchsorted(other, p, side="left") + np.searchsorted(other, p, side="right")
     return float(below.mean() / (2 * len(other)))
+
+
+def ranking_score(
+    scores: Floats,
+    labels: Labels,
+    called: npt.NDArray[np.bool_],
+    sample_weight: npt.ArrayLike | None = None,
+    prior: float | None = None,
+) -> float:
+    """AUC of labelled against unlabelled rows, corrected to the true AUC where the `prior` of these rows is known.
+
+    Equal AUCs are told apart by the rows `called` positive: Youden's index of P against U, at most 1e-9.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    kept = labels != NEGATIVE
+    is_p, weights = labels[kept] == POSITIVE, None if sample_weight is None else np.asarray(sample_weight)[kept]
+    auc = float(roc_auc_score(is_p, scores[kept], sample_weight=weights))
+    if prior is not None:
+        prior = check_prior(prior, open_interval=True)
+        auc = (auc - prior / 2) / (1 - prior)
+    youden = float(called[kept][is_p].mean() - called[kept][~is_p].mean())
+    return auc + _TIE_BREAK * youden
 
 
 def prior_draws(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario, label_frequency, population_prior
 
+FEWEST_LABELLED = 3  # one to learn from, one to choose with and one to hold out
+
 _GIVEN = "given"
+_ASSUMED = 0.1
 _NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
 
 
@@ -27,6 +31,29 @@ def given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstima
     )
 
 
+def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
+    """What stands in where one or two rows cannot be both learned from and held out: a low share, and no knowledge.
+
+    Low, because a prior that is too high calls rows positive that nothing speaks for.
+    """
+    n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
+    return replace(
+        given_prior(_ASSUMED, labels, scenario),
+        low=0.0,
+        high=1.0,
+        method="assumed",
+        warnings=(
+            f"with {n_p} labelled and {n_u} unlabelled rows the share of positives cannot be estimated: {_ASSUMED} is "
+            f"assumed; give prior= if you know it, or label at least {FEWEST_LABELLED} rows (30 for a number to trust)",
+        ),
+    )
+
+
+def is_given(prior: PriorEstimate) -> bool:
+    """Whether a person gave it: then it is used as it is and counts as known."""
+    return prior.method == _GIVEN
+
+
 def tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
     """The second estimate if its interval ends lower and is no wider, else the first.
 
@@ -42,14 +69,14 @@ def tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
 
 def usable_prior(prior: PriorEstimate) -> float:
     """The share that losses, risks and calibration are told: a given one as it is, an estimated one not too extreme."""
-    if prior.method == _GIVEN:
+    if is_given(prior):
         return prior.value
     return min(max(prior.value, _NEAR), 1.0 - _NEAR)
 
 
 def usable_interval(prior: PriorEstimate) -> tuple[float, float] | None:
     """The interval around :func:`usable_prior`, widened to hold it; None where the prior counts as known."""
-    if prior.method == _GIVEN:
+    if is_given(prior):
         return None
     used = usable_prior(prior)
     low, high = min(prior.low, used), max(prior.high, used)

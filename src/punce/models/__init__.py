@@ -5,7 +5,6 @@ Add a route: one file with a class that has what :class:`~punce.models.route.Rou
 
 from __future__ import annotations
 
-from punce.models.encoder_names import check_encoder
 from punce.models.kinds import Kind, kind_of
 from punce.models.network import NetworkRoute
 from punce.models.route import FitSettings, Fitted, Route
@@ -28,6 +27,5 @@ __all__ = [
     "Route",
     "TableRoute",
     "TextRoute",
-    "check_encoder",
     "kind_of",
 ]

@@ -10,8 +10,9 @@ from torch import Tensor
 from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels
+from punce.losses import ContrastiveLoss, build_loss
 from punce.models.route import FitSettings
-from punce.risks import RISKS, build_risk
+from punce.risks import RISKS, Risk, build_risk
 from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import PuplConfig, pupl
@@ -26,15 +27,16 @@ _EPOCHS = (10, 100)
 _PN_SHARE = 0.5
 
 
-def check_head(risk: str) -> None:
-    """Refuse a name that is neither a risk nor an algorithm."""
-    if risk not in HEADS:
-        raise InputError(f"risk must be one of {sorted(HEADS)}, got {risk!r}")
+def check_head(risk: Any) -> None:
+    """Refuse what is neither a risk nor an algorithm."""
+    if not isinstance(risk, Risk) and not (isinstance(risk, str) and risk in HEADS):
+        raise InputError(f"risk must be one of {sorted(HEADS)} or a risk object, got {risk!r}")
 
 
 def pretrains(settings: FitSettings) -> bool:
-    """Whether a contrastive stage comes first; Self-PU trains its own two networks from scratch."""
-    return settings.loss is not None and settings.risk != "selfpu"
+    """Whether a contrastive stage comes first. Self-PU trains its own networks; the identity has no weights."""
+    is_fixed = isinstance(settings.encoder, str) and settings.encoder == "identity"
+    return settings.loss is not None and settings.risk != "selfpu" and not is_fixed
 
 
 def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
@@ -65,7 +67,23 @@ def batch_size(n_rows: int, most: int = 1024) -> int:
 def probe_config(settings: FitSettings, batch_size: int) -> ProbeConfig:
     """The probe for a risk. PN draws P and U equally often: else no row would be more likely labelled than not."""
     share = _PN_SHARE if settings.risk == "pn" else ProbeConfig.labelled_share
-    return ProbeConfig(seed=settings.random_state, batch_size=batch_size, labelled_share=share)
+    automatic = ProbeConfig(seed=settings.random_state, batch_size=batch_size, labelled_share=share)
+    config: ProbeConfig = settings.config("probe", automatic)
+    return config
+
+
+def loss_of(settings: FitSettings) -> ContrastiveLoss:
+    """The loss that was asked for, which `settings.used` then holds as it was built."""
+    loss = build_loss(settings.loss, settings.prior, **settings.configs.get("loss", {}))
+    settings.used["loss"] = repr(loss)
+    return loss
+
+
+def risk_of(settings: FitSettings) -> Risk:
+    """The risk that was asked for, which `settings.used` then holds as it was built."""
+    risk = build_risk(settings.risk, settings.prior, **settings.configs.get("risk", {}))
+    settings.used["risk"] = repr(risk)
+    return risk
 
 
 def _frozen(
@@ -73,9 +91,9 @@ def _frozen(
 ) -> LinearHead:
     features = extract_features(encoder, view, x).cpu()
     if settings.risk == "pupl":
-        return pupl(features, labels, PuplConfig(seed=settings.random_state))
+        return pupl(features, labels, settings.config("pupl", PuplConfig(seed=settings.random_state)))
     config = probe_config(settings, batch_size(len(x), 4096))
-    risk = build_risk(settings.risk, settings.prior)
+    risk = risk_of(settings)
     return probe(features, labels, risk, config, prior=settings.prior, folder=folder)
 
 
@@ -85,8 +103,8 @@ def _joint(
     if settings.risk == "pupl":
         raise InputError("risk 'pupl' is a head on frozen features: use it with a loss and transfer='probe'")
     train = train_from_scratch if settings.loss is None else finetune
-    config = FinetuneConfig(**_joint_settings(x, settings))
-    risk = build_risk(settings.risk, settings.prior)
+    config = settings.config("finetune", FinetuneConfig(**_joint_settings(x, settings, "finetune")))
+    risk = risk_of(settings)
     options: dict[str, Any] = {"prior": settings.prior, "folder": folder, "progress": settings.progress}
     return train(encoder, view, x, labels, risk, config, **options)
 
@@ -94,7 +112,8 @@ def _joint(
 def _vpu(
     encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
 ) -> LinearHead:
-    config = VPUConfig(**_joint_settings(x, settings), from_scratch=settings.loss is None)
+    automatic = VPUConfig(**_joint_settings(x, settings, "vpu"), from_scratch=settings.loss is None)
+    config = settings.config("vpu", automatic)
     head = train_vpu(encoder, view, x, labels, config, folder=folder, progress=settings.progress)
     return head.linear
 
@@ -102,10 +121,10 @@ def _vpu(
 def _selfpu(
     encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
 ) -> LinearHead:
-    config = SelfPUConfig.in_proportion(**_joint_settings(x, settings))
+    config = settings.config("selfpu", SelfPUConfig.in_proportion(**_joint_settings(x, settings, "selfpu")))
     return selfpu(encoder, view, x, labels, config, prior=settings.prior, folder=folder, progress=settings.progress)
 
 
-def _joint_settings(x: Tensor, settings: FitSettings) -> dict[str, Any]:
-    epochs = settings.epochs or automatic_epochs(len(x))
+def _joint_settings(x: Tensor, settings: FitSettings, stage: str) -> dict[str, Any]:
+    epochs = settings.epochs_of(stage) or automatic_epochs(len(x))
     return {"epochs": epochs, "batch_size": batch_size(len(x)), "seed": settings.random_state}

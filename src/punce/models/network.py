@@ -13,8 +13,7 @@ from torch import Tensor
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.labels import Labels
-from punce.losses import build_loss
-from punce.models.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_head, pretrains
+from punce.models.heads import HEAD_PARTS, automatic_epochs, batch_size, fit_head, loss_of, pretrains
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, extract_features
@@ -77,6 +76,7 @@ class NetworkRoute:
             self._encoder_spec = encoder_for(x, settings.encoder)
             self._encoder = build_encoder(self._encoder_spec["name"], **self._encoder_spec["options"])
         self._encoder.to(self._device)
+        settings.used["encoder"] = self._encoder_spec["name"]
 
     def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
         if not pretrains(settings):
@@ -84,14 +84,15 @@ class NetworkRoute:
         assert settings.loss is not None
         assert self._encoder is not None
         assert self._view is not None
-        config = PretrainConfig(
-            epochs=settings.epochs or automatic_epochs(len(x)),
+        automatic = PretrainConfig(
+            epochs=settings.epochs_of("pretrain") or automatic_epochs(len(x)),
             batch_size=batch_size(len(x)),
             monitor_prior=settings.prior,
             seed=settings.random_state,
         )
+        config = settings.config("pretrain", automatic)
         folder = settings.folder / "pretrain" if settings.folder else None
-        loss = build_loss(settings.loss, settings.prior)
+        loss = loss_of(settings)
         return pretrain(
             self._encoder,
             self._view,

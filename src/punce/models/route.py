@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,8 +22,8 @@ State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors and JSON: what a mod
 class FitSettings:
     """What the classifier was asked for, as every route reads it. `prior` is NaN until it is known."""
 
-    loss: str | None
-    risk: str
+    loss: Any
+    risk: Any
     transfer: str
     encoder: Any
     prior: float
@@ -32,6 +33,23 @@ class FitSettings:
     device: str
     progress: bool
     folder: Path | None
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Fields of the stages' Configs, and arguments of loss and risk, that the caller set."""
+    weights: Floats | None = None
+    """How much each row counts in training. Shape: (n,)."""
+    used: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What ran, filled in by the routes: the settings of every stage, members and weights, the encoder."""
+
+    def config(self, stage: str, automatic: Any) -> Any:
+        """The stage's Config: the automatic one with the caller's changes; kept in `used`."""
+        config = replace(automatic, **self.configs.get(stage, {}))
+        self.used[stage] = {name: value for name, value in asdict(config).items() if name != "seed"}
+        return config
+
+    def epochs_of(self, stage: str) -> int | None:
+        """Epochs that the caller set for this stage, or for all; None leaves the choice to the number of rows."""
+        own: int | None = self.configs.get(stage, {}).get("epochs", self.epochs)
+        return own
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,23 @@ class Fitted:
     """What a person should know about how the rows were read."""
     sees_more: bool = True
     """Whether a learned representation can tell rows apart that the first prior's model could not."""
+    training_scores: Floats | None = None
+    """Every training row's score, by a model that did not see the row where one exists. Shape: (n,)."""
+    seen: npt.NDArray[np.bool_] | None = None
+    """Rows whose label was used by the model that scored them. Shape: (n,)."""
+
+    def of_all_rows(self, n_rows: int, score: Callable[[], Floats]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Scores of all training rows, and which of them are those of a model that saw the row. Shape: (n,), (n,).
+
+        Without better ones, `score` gives those of the final model, which saw every row that was not held out.
+        """
+        seen = np.ones(n_rows, dtype=bool)
+        seen[self.rows] = False
+        scores = score() if self.training_scores is None and seen.any() else np.zeros(n_rows)
+        if self.training_scores is not None:
+            scores, seen = self.training_scores, seen if self.seen is None else self.seen
+        scores[self.rows] = self.scores  # held out, or out of fold
+        return scores, seen
 
 
 class Route(Protocol):

@@ -65,6 +65,7 @@ class TableRoute:
             return replace(fitted, notes=(*notes, *fitted.notes))
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
+        settings.used["members"] = dict(self._model.weights_)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         # boosted trees on the same columns, twice
         return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False)

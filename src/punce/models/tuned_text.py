@@ -9,21 +9,15 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Transformer
-from punce.errors import InputError
 from punce.labels import Labels
-from punce.losses import build_loss
-from punce.models.heads import HEAD_PARTS, batch_size, probe_config
+from punce.models.heads import HEAD_PARTS, batch_size, loss_of, probe_config, risk_of
 from punce.models.network import check_device, outer_split
 from punce.models.route import FitSettings, Fitted, Floats, State
-from punce.risks import build_risk
 from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, extract_features, probe
 from punce.training.random_stream import seeded
 from punce.views import Text
-
-RISKS_ON_TOKENS = ("nnpu", "upu", "pn")
-"""vPU mixes inputs, PvU and puPL look at them as numbers, Self-PU starts from scratch: none makes sense for tokens."""
 
 _ROWS_SEEN = 20_000  # what an automatic number of epochs aims at: 3 epochs of SST-2's sentences
 _MOST_EPOCHS = 10
@@ -42,11 +36,6 @@ class TunedTransformer:
 
     def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
         """Pretrain on the loss, start the head on frozen features, then train both on the risk."""
-        if settings.risk not in RISKS_ON_TOKENS:
-            raise InputError(
-                f"risk {settings.risk!r} cannot train a transformer; use one of {list(RISKS_ON_TOKENS)}, "
-                "or transfer='probe', which keeps the transformer frozen"
-            )
         device = check_device(settings.device)
         with seeded(settings.random_state, device):
             return self._fit(texts, labels, settings, device)
@@ -64,8 +53,8 @@ class TunedTransformer:
     def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
         if settings.loss is None:
             return []
-        config = PretrainConfig(
-            epochs=settings.epochs or _epochs(len(x)),
+        automatic = PretrainConfig(
+            epochs=settings.epochs_of("pretrain") or _epochs(len(x)),
             batch_size=batch_size(len(x), 64),
             optimizer="adamw",
             lr=5e-5,
@@ -74,17 +63,17 @@ class TunedTransformer:
             monitor_prior=settings.prior,
             seed=settings.random_state,
         )
-        loss = build_loss(settings.loss, settings.prior)
+        config, loss = settings.config("pretrain", automatic), loss_of(settings)
         folder = settings.folder / "pretrain" if settings.folder else None
         return pretrain(self._encoder, self._view, x, labels, loss, config, folder=folder, progress=settings.progress)
 
     def _on_risk(self, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
         """The head alone first: a random one would pull the pretrained features apart before it knows anything."""
-        risk, seed = build_risk(settings.risk, settings.prior), settings.random_state
+        risk, seed = risk_of(settings), settings.random_state
         features = extract_features(self._encoder, self._view, x)
         start = probe(features, labels, risk, probe_config(settings, batch_size(len(x))), prior=settings.prior)
-        config = FinetuneConfig(
-            epochs=settings.epochs or _epochs(len(x)),
+        automatic = FinetuneConfig(
+            epochs=settings.epochs_of("finetune") or _epochs(len(x)),
             batch_size=32,
             optimizer="adamw",
             lr=2e-5,
@@ -98,7 +87,7 @@ class TunedTransformer:
             x,
             labels,
             risk,
-            config,
+            settings.config("finetune", automatic),
             prior=settings.prior,
             head=start,
             folder=settings.folder / "head" if settings.folder else None,

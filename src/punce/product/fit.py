@@ -1,6 +1,6 @@
 """The job behind ``punce fit``: read, check, learn, and leave a run folder behind.
 
-    RUN/config.json       what was asked for; "finished" and "reading" are set when everything below is there
+    RUN/config.json       what was asked for; "finished", "reading" and what "ran" when everything below is there
     RUN/model/            the classifier (safetensors + JSON), for ``punce predict`` and PUClassifier.load
     RUN/scores.parquet    the unlabelled rows, ranked, with their probability (or scores.csv)
     RUN/metrics.json      the prior and the quality without negatives, with intervals
@@ -25,11 +25,12 @@ import numpy as np
 import pandas as pd
 
 from punce import __version__
-from punce.classifier import PUClassifier
+from punce.classifier import PUClassifier, ran_in_words
 from punce.data import DataCheck, UserData, check, read
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, require_positive_and_unlabelled
+from punce.options import ALWAYS, DEFAULTS, check_options, describe
 from punce.product.page import report_content
 from punce.report import write_report
 from punce.scenario import Scenario
@@ -83,6 +84,18 @@ class ModelOptions:
     epochs: int | None = None
     device: str = "auto"
     random_state: int = 0
+    chosen: tuple[str, ...] = ()
+    """Options that were given in so many words, be it with their default value."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Of PUClassifier."""
+        return {name: value for name, value in asdict(self).items() if name != "chosen"}
+
+    def applying(self, kind: str) -> dict[str, Any]:
+        """Those that have an effect on rows of this kind; refuses one that was chosen and has none."""
+        asked = self.arguments()
+        way = check_options(kind, asked, self.chosen)
+        return {name: value for name, value in asked.items() if name not in DEFAULTS or name in way.options}
 
 
 @dataclass(frozen=True)
@@ -119,7 +132,7 @@ class RunFolder:
         saved = self._saved(file)
         if saved.pop("finished", False):
             raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
-        asked, before = _flat(self._config), _flat(saved)
+        asked, before = _flat(self._config), _flat({k: v for k, v in saved.items() if k not in ("ran", "reading")})
         different = [key for key in asked.keys() | before.keys() if asked.get(key) != before.get(key)]
         if different:
             what = ", ".join(f"{key} was {before.get(key)!r}" for key in sorted(different))
@@ -133,9 +146,9 @@ class RunFolder:
         if not (self.path / _WORK).exists():
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def finish(self, reading: dict[str, Any]) -> None:
+    def finish(self, reading: dict[str, Any], ran: dict[str, Any]) -> None:
         """Everything is written: the checkpoints may go. `reading` says how the rows were read, for new ones."""
-        self._write(finished=True, reading=reading)
+        self._write(finished=True, reading=reading, ran=ran)
         shutil.rmtree(self.path / _WORK, ignore_errors=True)
 
     def _write(self, **more: Any) -> None:
@@ -161,11 +174,12 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
 
 def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> FitOutcome:
     """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
-    classifier = PUClassifier(**asdict(model), progress=True)
+    classifier = PUClassifier(**model.arguments(), progress=True)
     classifier.check_arguments()
     data, checked = read_and_check(source, say)
     classifier.set_params(kind=data.kind)
-    folder = _folder(out, source, model, scores, data)
+    options = {"data": asdict(source), "model": model.applying(data.kind)}
+    folder = RunFolder(out, {**options, "scores": scores, "rows": len(data)})
     is_first = collectives.rank() == 0
     if is_first and folder.open():
         say(f"going on with the unfinished run in {out}")
@@ -174,27 +188,21 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
     noted = _fit(classifier, X, data.labels, folder)
     outcome = FitOutcome(out, classifier, data, noted)
     if is_first:
-        _write_results(outcome, checked, X, {"data": asdict(source), "model": asdict(model)}, scores)
-        folder.finish(_reading(data))
+        _write_results(outcome, checked, X, {**options, "ran": classifier.ran_}, scores)
+        folder.finish(reading=_reading(data), ran=classifier.ran_)
     return outcome
 
 
 def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> str:
     """What :func:`run_fit` would do, found out by everything it does before it trains or writes."""
-    classifier = PUClassifier(**asdict(model))
-    classifier.check_arguments()
+    asked = model.arguments()
+    PUClassifier(**asked).check_arguments()
     data, _ = read_and_check(source, say)
-    classifier.set_params(kind=data.kind).check_arguments()
-    goes_on = _folder(out, source, model, scores, data).goes_on()
-    how = f"{model.loss or 'no pretraining'}, then {model.risk} ({model.transfer})"
-    if data.kind == "table" and model.encoder == "auto":
-        how = "the ensemble for tables"
+    options = {"data": asdict(source), "model": model.applying(data.kind)}
+    goes_on = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).goes_on()
+    how = describe(check_options(data.kind, asked), asked)
     where = f"go on with the unfinished run in {out}" if goes_on else f"write {out}"
     return f"would learn with {how}, prior {model.prior}, and {where}"
-
-
-def _folder(out: Path, source: DataOptions, model: ModelOptions, scores: str, data: UserData) -> RunFolder:
-    return RunFolder(out, {"data": asdict(source), "model": asdict(model), "scores": scores, "rows": len(data)})
 
 
 def _reading(data: UserData) -> dict[str, Any]:
@@ -243,7 +251,7 @@ def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:
 
 def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
     """The prior and the quality, as JSON."""
-    metrics = classifier.metrics_
+    metrics, five = classifier.metrics_, classifier.metrics_.five
     mixes = {
         name: {key: asdict(getattr(mix, key)) for key in ("precision", "accuracy", "f1", "called")}
         for name, mix in (("unlabelled", metrics.unlabelled), ("population", metrics.population))
@@ -254,8 +262,7 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
         "first_prior": classifier.first_prior_.as_dict(),
         "second_prior": None if second is None else second.as_dict(),
         "threshold": classifier.threshold_,
-        "recall": asdict(metrics.recall),
-        "auc": asdict(metrics.auc),
+        **{name: asdict(five[name]) for name in ("recall", "auc")},  # the same for every mix of rows
         **mixes,
         "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
         "notes": list(metrics.notes),
@@ -264,10 +271,21 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
     return plain
 
 
-def ranked_unlabelled(labels: Labels, probability: np.ndarray, scores: np.ndarray, ids: pd.Index[Any]) -> pd.DataFrame:
-    """The unlabelled rows from the most to the least probable; the score orders rows of equal probability."""
+def ranked_unlabelled(
+    labels: Labels, probability: np.ndarray, scores: np.ndarray, seen: np.ndarray, ids: pd.Index[Any]
+) -> pd.DataFrame:
+    """The unlabelled rows from the most to the least probable; the score orders rows of equal probability.
+
+    A row is `seen` where the model that scored it was trained with the row among the unlabelled ones.
+    """
     rows = np.flatnonzero(labels == UNLABELLED)
-    columns = {"row": rows, "id": ids[rows].astype(str), "probability": probability[rows], "score": scores[rows]}
+    columns = {
+        "row": rows,
+        "id": ids[rows].astype(str),
+        "probability": probability[rows],
+        "score": scores[rows],
+        "seen_in_training": seen[rows],
+    }
     frame = pd.DataFrame(columns).sort_values(
         ["probability", "score", "row"], ascending=[False, False, True], ignore_index=True
     )
@@ -277,7 +295,8 @@ def ranked_unlabelled(labels: Labels, probability: np.ndarray, scores: np.ndarra
 
 def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:
     assert data.labels is not None
-    frame = ranked_unlabelled(data.labels, classifier.scores_, classifier.decision_scores_, data.ids)
+    own = (classifier.scores_, classifier.decision_scores_, classifier.seen_in_training_)
+    frame = ranked_unlabelled(data.labels, *own, data.ids)
     with replacing(out / f"scores.{form}") as temporary:
         if form == "csv":
             frame.to_csv(temporary, index=False)
@@ -292,7 +311,8 @@ def _write_history(out: Path, history: list[dict[str, Any]]) -> None:
 def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...]) -> str:
     """A page of plain text on what the model is, learned from, and is good for."""
     assert data.labels is not None
-    prior, metrics = classifier.prior_, classifier.metrics_
+    prior = classifier.prior_
+    numbers = ", ".join(f"{name} {estimate.value:.3f}" for name, estimate in classifier.metrics_.five.items())
     n_p, n_u = int((data.labels == POSITIVE).sum()), int((data.labels == UNLABELLED).sum())
     lines = [
         "# Model card",
@@ -302,11 +322,10 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         f"- learned from {n_p} labelled positives and {n_u} unlabelled rows; no negatives were known",
         f"- share of positives among the unlabelled rows: {prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, "
         f"{prior.method})",
-        f"- estimated on rows held out of training: recall {metrics.recall.value:.3f}, precision "
-        f"{metrics.unlabelled.precision.value:.3f}, accuracy {metrics.unlabelled.accuracy.value:.3f}, "
-        f"AUC {metrics.auc.value:.3f} (intervals in metrics.json)",
+        f"- estimated on rows held out of training: {numbers} (intervals in metrics.json)",
         f"- a row is called positive from probability {classifier.threshold_:.3f} on",
-        f"- settings: {json.dumps({k: v for k, v in classifier.get_params().items() if k != 'progress'}, default=str)}",
+        f'- trained: {ran_in_words(classifier.ran_)}; the settings of every stage are under "ran" in config.json',
+        f"- options: {_options_in_words(classifier)}",
         "",
         "These numbers hold if the labelled rows are a random sample of the positives and new rows come from the same",
         "source. They are estimates without negatives: check a sample of the top rows by hand before relying on them.",
@@ -314,6 +333,13 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         "",
     ]
     return "\n".join(lines)
+
+
+def _options_in_words(classifier: PUClassifier) -> str:
+    """The arguments that had an effect."""
+    asked = classifier.get_params(deep=False)
+    way = check_options(classifier.kind_, asked)
+    return ", ".join(f"{name} {asked[name]}" for name in ("encoder", *ALWAYS, *way.options))
 
 
 def _without_nan(value: Any) -> Any:

@@ -107,16 +107,8 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
 
 def _quality(classifier: PUClassifier) -> Quality:
     metrics = classifier.metrics_
-    mix = metrics.unlabelled
-    named = {
-        "recall": metrics.recall,
-        "precision": mix.precision,
-        "accuracy": mix.accuracy,
-        "f1": mix.f1,
-        "auc": metrics.auc,
-    }
     return Quality(
-        {name: _interval(estimate) for name, estimate in named.items()},
+        {name: _interval(estimate) for name, estimate in metrics.five.items()},
         confidence=metrics.confidence,
         n_positive=metrics.n_positive,
         n_unlabelled=metrics.n_unlabelled,

@@ -1,0 +1,101 @@
+"""The stages' settings that a caller hands in: ``configs={"pretrain": PretrainConfig(...), "probe": {"lr": 1e-3}}``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from inspect import signature
+from typing import Any
+
+from punce.errors import InputError
+from punce.losses import LOSSES
+from punce.risks import RISKS
+from punce.stages.finetune import FinetuneConfig
+from punce.stages.pretrain import PretrainConfig
+from punce.stages.probe import ProbeConfig
+from punce.stages.pupl import PuplConfig
+from punce.stages.selfpu import SelfPUConfig
+from punce.stages.vpu import VPUConfig
+
+STAGES: dict[str, Any] = {
+    "pretrain": PretrainConfig,
+    "probe": ProbeConfig,
+    "finetune": FinetuneConfig,
+    "vpu": VPUConfig,
+    "selfpu": SelfPUConfig,
+    "pupl": PuplConfig,
+}
+# The classifier's own arguments set these; a second place for the same number would be one that has no effect.
+_SET_ELSEWHERE = {"seed": "random_state", "monitor_prior": "prior", "prior": "prior", "from_scratch": "loss=None"}
+
+
+def plain_configs(configs: Mapping[str, Any] | None, loss: Any, risk: Any) -> dict[str, dict[str, Any]]:
+    """The fields to change, by stage, as plain values; refuses stages and fields that do not exist.
+
+    A Config object sets every field it has, a dictionary those it names. "loss" and "risk" take the arguments of the
+    class that the caller named.
+    """
+    if configs is None:
+        return {}
+    if not isinstance(configs, Mapping):
+        raise InputError(f"configs must be a dictionary such as {{'probe': {{'lr': 1e-3}}}}, got {configs!r}")
+    for stage in configs:
+        _require_known(stage, [*STAGES, "loss", "risk"], "configs has no stage {}")
+    return {stage: _changes(stage, given, loss, risk) for stage, given in configs.items()}
+
+
+def _changes(stage: str, given: Any, loss: Any, risk: Any) -> dict[str, Any]:
+    where = f"configs[{stage!r}]"
+    if stage in ("loss", "risk"):
+        return _of_entry(where, given, loss if stage == "loss" else risk, LOSSES if stage == "loss" else RISKS)
+    if is_dataclass(given) and not isinstance(given, type):
+        if not isinstance(given, STAGES[stage]):
+            raise InputError(f"{where} must be a {STAGES[stage].__name__} or a dictionary, got {given!r}")
+        return _from_object(where, given)
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where} must be a {STAGES[stage].__name__} or a dictionary, got {given!r}")
+    names = [field.name for field in fields(STAGES[stage])]
+    for name in given:
+        _require_known(name, names, f"{where} has no field {{}}")
+        if name in _SET_ELSEWHERE:
+            raise InputError(f"{where}: {name} is set by {_SET_ELSEWHERE[name]}; leave it out here")
+    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}  # from JSON
+    _try(where, STAGES[stage], changes)
+    return changes
+
+
+def _from_object(where: str, config: Any) -> dict[str, Any]:
+    for field in fields(config):
+        is_changed = field.default is not MISSING and getattr(config, field.name) != field.default
+        if field.name in _SET_ELSEWHERE and is_changed:
+            raise InputError(f"{where}: {field.name} is set by {_SET_ELSEWHERE[field.name]}; leave it out here")
+    return {name: value for name, value in asdict(config).items() if name not in _SET_ELSEWHERE}
+
+
+def _of_entry(where: str, given: Any, chosen: Any, catalogue: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where} must be a dictionary of arguments, got {given!r}")
+    if not isinstance(chosen, str) or chosen not in catalogue:
+        raise InputError(f"{where} needs the loss or risk by name; {chosen!r} has its settings already")
+    names = [name for name in signature(catalogue[chosen]).parameters if name != "prior"]
+    for name in given:
+        _require_known(name, names, f"{where}: {chosen!r} has no argument {{}}")
+    return dict(given)
+
+
+def _try(where: str, config: Any, changes: dict[str, Any]) -> None:
+    """Build it once, so that a value that the stage itself refuses is refused before anything runs."""
+    build = config.in_proportion if config is SelfPUConfig and "epochs" in changes else config
+    try:
+        build(**changes)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _require_known(name: Any, known: list[str], message: str) -> None:
+    if name in known:
+        return
+    near = difflib.get_close_matches(str(name), known, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
+    raise InputError(message.format(repr(name)) + guess)

@@ -1,0 +1,235 @@
+"""Which options have an effect, by the kind of input and by what is trained on it.
+
+One table for everyone: PUClassifier, ``punce fit``, its ``--dry-run`` and the documentation. An option without effect
+is refused in one line that says what does apply; silence would let a model card claim what never ran.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from punce.errors import InputError
+
+ALWAYS = ("prior", "scenario", "threshold", "random_state")
+"""Options that apply to every kind of input, beside `encoder` and `kind`, which decide what runs."""
+
+DEFAULTS: dict[str, Any] = {"loss": "punce", "risk": "nnpu", "transfer": "probe", "epochs": None, "device": "auto"}
+"""Options that apply to some of the ways to learn only, as PUClassifier sets them."""
+
+VECTOR_ENCODERS = ("mlp", "linear", "identity")
+IMAGE_ENCODERS = ("allconv", "resnet18")
+_STAGE_WITH_EPOCHS = ("pretrain", "finetune", "vpu", "selfpu")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to learn: what it is, the entries of :data:`DEFAULTS` it uses, and the stages whose settings it uses."""
+
+    words: str
+    options: tuple[str, ...] = ()
+    configs: tuple[str, ...] = ()
+    instead: str = ""
+    """What to choose for the options that it does not use."""
+    takes_weights: bool = False
+    """Whether ``fit(sample_weight=)`` has an effect."""
+
+
+_NETWORK = ("loss", "risk", "transfer", "epochs", "device")
+_RISK_AND_EPOCHS = ("loss", "risk", "epochs", "device")  # loss=None among them: it is what chose this way
+
+WAYS: dict[str, Way] = {
+    "ensemble": Way(
+        "the ensemble for tables",
+        instead="encoder='mlp' trains a network, which uses {}",
+        takes_weights=True,
+    ),
+    "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
+    "fixed": Way(
+        "{risk} on the rows as they are",
+        ("risk", "transfer", "device"),
+        ("risk", "probe"),
+        "encoder='identity' has no weights to pretrain; another encoder has",
+    ),
+    "pupl": Way("{loss}, then puPL's clusters on frozen features", _NETWORK, ("loss", "pretrain", "pupl")),
+    "finetune": Way("{loss}, then {risk} on encoder and head", _NETWORK, ("loss", "pretrain", "risk", "finetune")),
+    "finetune vpu": Way("{loss}, then vPU on encoder and head", _NETWORK, ("loss", "pretrain", "vpu")),
+    "tuned": Way(
+        "{loss}, then {risk} on transformer and head", _NETWORK, ("loss", "pretrain", "risk", "probe", "finetune")
+    ),
+    "joint": Way(
+        "{risk} on encoder and head, without pretraining",
+        _RISK_AND_EPOCHS,
+        ("risk", "finetune"),
+        "loss=None trains encoder and head together; transfer needs a loss to transfer from",
+    ),
+    "joint vpu": Way(
+        "vPU on encoder and head, without pretraining",
+        _RISK_AND_EPOCHS,
+        ("vpu",),
+        "loss=None trains encoder and head together; transfer needs a loss to transfer from",
+    ),
+    "selfpu": Way(
+        "Self-PU from scratch",
+        ("risk", "epochs", "device"),
+        ("selfpu",),
+        "risk='selfpu' trains its own networks from scratch: give loss=None (--loss none)",
+    ),
+}
+
+
+def way_of(kind: str, asked: Mapping[str, Any]) -> str:
+    """Name in :data:`WAYS` of what `asked` (the arguments of PUClassifier) trains on rows of this kind."""
+    encoder, loss, risk = asked["encoder"], asked["loss"], asked["risk"]
+    if kind == "table" and _is(encoder, "auto"):
+        return "ensemble"
+    if _is(risk, "selfpu"):
+        return "selfpu"
+    is_vpu, tunes = _is(risk, "vpu"), asked["transfer"] == "finetune"
+    if tunes and kind == "text" and _is_transformer(encoder):
+        return "tuned"  # also without a loss: the transformer was pretrained elsewhere
+    if loss is None:
+        return "joint vpu" if is_vpu else "joint"
+    if tunes:
+        return "finetune vpu" if is_vpu else "finetune"
+    if _is(risk, "pupl"):
+        return "pupl"
+    return "fixed" if _is(encoder, "identity") else "probe"
+
+
+def check_options(kind: str, asked: Mapping[str, Any], chosen: Collection[str] = ()) -> Way:
+    """Refuse options that would have no effect on rows of this kind, and return what will run.
+
+    `asked` are the arguments of PUClassifier. One that differs from its default was chosen; on the command line the
+    default itself can be `chosen` too.
+    """
+    check_encoder(asked["encoder"], kind)
+    name = way_of(kind, asked)
+    way = WAYS[name]
+    idle = [option for option in DEFAULTS if option not in way.options and _chosen(option, asked, chosen, name)]
+    if idle:
+        raise InputError(_no_effect(idle, asked, kind, way))
+    _refuse_combinations(name, asked)
+    _check_configs(way, asked)
+    return way
+
+
+def _chosen(option: str, asked: Mapping[str, Any], chosen: Collection[str], way: str) -> bool:
+    value = asked[option]
+    if option == "loss" and way == "selfpu":
+        return value is not None  # a loss in the parameters of a model that used none would be a false statement
+    if option == "device" and _is(value, "cpu"):
+        return False  # true of the ensemble
+    return option in chosen or not _is(value, DEFAULTS[option])
+
+
+def _no_effect(idle: list[str], asked: Mapping[str, Any], kind: str, way: Way) -> str:
+    named = ", ".join(f"{option}={asked[option]!r}" for option in idle)
+    have = "has" if len(idle) == 1 else "have"
+    applies = ", ".join([*way.options, *ALWAYS])
+    hint = way.instead.format(", ".join(idle))
+    return f"{named} {have} no effect on {_a(kind)}: {describe(way, asked)} uses {applies}" + (
+        f"; {hint}" if hint else ""
+    )
+
+
+def _refuse_combinations(way: str, asked: Mapping[str, Any]) -> None:
+    if _is(asked["risk"], "pupl") and way not in ("pupl", "ensemble"):
+        raise InputError("risk 'pupl' is a head on frozen features: use it with a loss and transfer='probe'")
+    if way == "tuned" and isinstance(asked["risk"], str) and asked["risk"] not in RISKS_ON_TOKENS:
+        raise InputError(
+            f"risk {asked['risk']!r} cannot train a transformer; use one of {list(RISKS_ON_TOKENS)}, "
+            "or transfer='probe', which keeps the transformer frozen"
+        )
+
+
+RISKS_ON_TOKENS = ("nnpu", "upu", "pn")
+"""vPU mixes inputs, PvU and puPL look at them as numbers, Self-PU starts from scratch: none makes sense for tokens."""
+
+
+def _check_configs(way: Way, asked: Mapping[str, Any]) -> None:
+    configs = asked.get("configs") or {}
+    for stage in configs:
+        if stage in way.configs:
+            continue
+        near = difflib.get_close_matches(str(stage), way.configs, n=1)
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        has = f"it has {', '.join(way.configs)}" if way.configs else "it has no stages to set"
+        raise InputError(f"configs: {describe(way, asked)} has no stage {stage!r}: {has}{guess}")
+    if asked["epochs"] is not None and (twice := [s for s in _STAGE_WITH_EPOCHS if "epochs" in configs.get(s, {})]):
+        raise InputError(f"epochs is given twice, as epochs={asked['epochs']} and in configs[{twice[0]!r}]: give one")
+
+
+def check_encoder(encoder: Any, kind: str) -> None:
+    """Refuse an encoder that cannot read rows of this kind; "auto" is a kind that is not known yet.
+
+    For texts every other name is a pretrained encoder's, and whether it can be had shows when it is looked for.
+    """
+    networks = (*VECTOR_ENCODERS, *(IMAGE_ENCODERS if kind in ("auto", "image") else ()))
+    if not isinstance(encoder, str) and hasattr(encoder, "features"):  # an Encoder, without importing torch
+        return
+    if isinstance(encoder, str) and encoder in ("auto", *networks):
+        return
+    if isinstance(encoder, str) and encoder in IMAGE_ENCODERS:
+        raise InputError(f"encoder {encoder!r} reads images, not {_a(kind)}: use 'auto' or one of {sorted(networks)}")
+    if isinstance(encoder, str) and encoder.strip() and kind in ("auto", "text"):
+        return
+    raise InputError(
+        f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', or a pretrained "
+        f"encoder's name or folder), got {encoder!r}"
+    )
+
+
+def describe(way: Way, asked: Mapping[str, Any]) -> str:
+    """What would run, in a few words, with the losses and risks by name."""
+    return way.words.format(**{name: name_of(asked[name]) for name in ("loss", "risk")})
+
+
+def name_of(part: Any) -> str:
+    """A loss or risk in the words of the catalogue, or of the class of an object."""
+    return "no pretraining" if part is None else part if isinstance(part, str) else type(part).__name__
+
+
+def _is(value: Any, word: Any) -> bool:
+    """Equality that an object (an encoder, a loss, an array) cannot turn into something else than a bool."""
+    return value is word or (isinstance(value, str) and value == word)
+
+
+def _is_transformer(encoder: Any) -> bool:
+    """Whether texts go through a pretrained transformer: everything but word counts and networks on them."""
+    if _is(encoder, "auto"):  # as models/text.py chooses
+        return bool(os.environ.get("PUNCE_TEXT_ENCODER", "").strip()) and find_spec("transformers") is not None
+    if isinstance(encoder, str):
+        return encoder not in ("tfidf", *VECTOR_ENCODERS)
+    return hasattr(encoder, "tokens")
+
+
+def _a(kind: str) -> str:
+    return {"table": "a table", "image": "images", "embedding": "embeddings", "text": "texts"}.get(kind, "these rows")
+
+
+# --- how the rows are read ------------------------------------------------------------------------------------------
+
+READING: dict[str, tuple[str, ...]] = {
+    "a table file": ("label", "positive", "id", "text", "drop", "kind"),
+    "a .npz file": ("label", "positive", "id", "labels", "kind"),
+    "a .npy file": ("label", "positive", "labels", "kind"),
+    "a folder of images": ("label", "positive", "labels", "image_size", "kind"),
+}
+"""Which options of reading apply to which form of input."""
+
+
+def check_reading(form: str, asked: Mapping[str, Any]) -> None:
+    """Refuse options of reading that would have no effect; `asked` holds those that may be unset as None or empty."""
+    idle = [name for name, value in asked.items() if value not in (None, (), []) and name not in READING[form]]
+    if idle:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+        have = "has" if len(idle) == 1 else "have"
+        applies = ", ".join(f"--{name.replace('_', '-')}" for name in READING[form])
+        raise InputError(f"{named} {have} no effect on {form}; {applies} apply to it")
+    if form == "a table file" and asked.get("text") is not None and asked.get("kind") in ("table", "embedding"):
+        raise InputError(f"--text has no effect with --kind {asked['kind']}; leave out one of the two")
