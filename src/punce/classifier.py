@@ -205,7 +205,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         warnings.warn(assumed.warnings[0], ClassifierWarning, stacklevel=4)
         return assumed
 
-    def _settings(self, folder: Path | None, weights: Floats | None) -> FitSettings:
+    def _settings(self, folder: Path | None, weights: Floats | None = None) -> FitSettings:
         return FitSettings(
             loss=self.loss,
             risk=self.risk,

@@ -38,8 +38,10 @@ def kind_of(X: Any) -> Kind:
 
 def plain_rows(X: Any) -> Any:
     """Frames of other libraries as pandas', and anything else that says it is an array as one."""
-    if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple) or issparse(X):
+    if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple):
         return X
+    if issparse(X):
+        return X.tocsr()  # which has rows to take; the routes make it dense where they must
     if hasattr(X, "to_pandas"):  # polars, Arrow
         return X.to_pandas()
     if hasattr(X, "detach"):  # torch
@@ -48,9 +50,7 @@ def plain_rows(X: Any) -> Any:
 
 
 def check_rows(X: Any) -> None:
-    """Refuse what no route reads: sparse or complex matrices, no rows, no columns."""
-    if issparse(X):
-        raise InputError("sparse input is not supported; give X.toarray(), or the texts themselves")
+    """Refuse what no route reads: complex matrices, no rows, no columns."""
     shape = np.shape(X)
     if len(shape) == 2 and shape[1] == 0:
         raise InputError(f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")

@@ -80,9 +80,9 @@ class Fitted:
         seen[self.rows] = False
         scores = score() if self.training_scores is None and seen.any() else np.zeros(n_rows)
         if self.training_scores is not None:
-            scores, seen = self.training_scores, seen if self.seen is None else self.seen
+            scores = self.training_scores.copy()
         scores[self.rows] = self.scores  # held out, or out of fold
-        return scores, seen
+        return scores, seen if self.seen is None else self.seen
 
 
 class Route(Protocol):

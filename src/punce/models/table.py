@@ -19,6 +19,7 @@ from punce.labels import Labels
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.models.table_network import TableNetwork
 from punce.models.tabular import TabularPU
+from punce.models.tabular.few_labelled import FewLabelled, are_too_few
 
 
 class TableWarning(UserWarning):
@@ -33,7 +34,7 @@ class TableRoute:
 
     def __init__(self) -> None:
         self._encoder: TableEncoder | None = None
-        self._model: TabularPU | TableNetwork | None = None
+        self._model: TabularPU | TableNetwork | FewLabelled | None = None
         self._notes: tuple[str, ...] = ()
         self._said: tuple[str, ...] = ()
 
@@ -63,6 +64,10 @@ class TableRoute:
             self._model = TableNetwork.untrained(table.values, table.categorical)
             fitted = self._model.fit(table.values, labels, settings)
             return replace(fitted, notes=(*notes, *fitted.notes))
+        if are_too_few(labels):
+            settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
+            self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, labels)
+            return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False, seen=seen)
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         self._model.fit(table.values, table.categorical, labels)
         settings.used["members"] = dict(self._model.weights_)
@@ -103,7 +108,8 @@ class TableRoute:
         """Inverse of :meth:`state`."""
         route = cls()
         route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
-        kind = TableNetwork if "network" in content["model"] else TabularPU
+        kinds: dict[str, Any] = {"network": TableNetwork, "few_labelled": FewLabelled}
+        kind = next((kinds[key] for key in kinds if key in content["model"]), TabularPU)
         route._model = kind.from_state(tensors, content["model"])
         return route
 
