@@ -41,7 +41,7 @@ def plain_rows(X: Any) -> Any:
     if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple):
         return X
     if issparse(X):
-        return X.tocsr()  # which has rows to take; the routes make it dense where they must
+        return X.tocsr()  # type: ignore[attr-defined]  # has rows to take; a route makes it dense where it must
     if hasattr(X, "to_pandas"):  # polars, Arrow
         return X.to_pandas()
     if hasattr(X, "detach"):  # torch
