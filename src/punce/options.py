@@ -215,21 +215,25 @@ def _a(kind: str) -> str:
 # --- how the rows are read ------------------------------------------------------------------------------------------
 
 READING: dict[str, tuple[str, ...]] = {
-    "a table file": ("label", "positive", "id", "text", "drop", "kind"),
-    "a .npz file": ("label", "positive", "id", "labels", "kind"),
-    "a .npy file": ("label", "positive", "labels", "kind"),
-    "a folder of images": ("label", "positive", "labels", "image_size", "kind"),
+    "a table file": ("id", "text", "drop"),
+    "a .npz file": ("id", "labels"),
+    "a .npy file": ("labels",),
+    "a folder of images": ("labels", "image_size"),
 }
-"""Which options of reading apply to which form of input."""
+"""Which options of reading apply to which form of input, beside label, positive and kind."""
 
 
 def check_reading(form: str, asked: Mapping[str, Any]) -> None:
-    """Refuse options of reading that would have no effect; `asked` holds those that may be unset as None or empty."""
-    idle = [name for name, value in asked.items() if value not in (None, (), []) and name not in READING[form]]
+    """Refuse options of reading that would have no effect on this form of input."""
+    some = dict.fromkeys(name for names in READING.values() for name in names)
+    idle = [name for name in some if asked.get(name) not in (None, (), []) and name not in READING[form]]
     if idle:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
         have = "has" if len(idle) == 1 else "have"
-        applies = ", ".join(f"--{name.replace('_', '-')}" for name in READING[form])
-        raise InputError(f"{named} {have} no effect on {form}; {applies} apply to it")
+        applies = _flags(["label", "positive", "kind", *READING[form]])
+        raise InputError(f"{_flags(idle)} {have} no effect on {form}, to which {applies} apply")
     if form == "a table file" and asked.get("text") is not None and asked.get("kind") in ("table", "embedding"):
         raise InputError(f"--text has no effect with --kind {asked['kind']}; leave out one of the two")
+
+
+def _flags(names: list[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
