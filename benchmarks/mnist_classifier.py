@@ -17,7 +17,7 @@ from machine import save
 
 from punce import PUClassifier
 from punce.data import load, simulate_pu
-from punce.judging.metrics import expected_calibration_error, true_metrics
+from punce.experiments.true_metrics import expected_calibration_error, true_metrics
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from punce.classifier import PUClassifier
 from punce.data import TableEncoder, load, simulate_pu
-from punce.judging.metrics import expected_calibration_error
+from punce.experiments.true_metrics import expected_calibration_error
 from punce.scenario import population_prior
 
 SETS = ("spambase", "mushroom", "banknote", "landsat", "pageblocks", "shuttle")

@@ -31,7 +31,7 @@ from rich.table import Table
 
 from punce.cli.report import comparison
 from punce.data import Dataset, Part, PUSample, load, simulate_pu
-from punce.judging.metrics import true_metrics
+from punce.experiments.true_metrics import true_metrics
 from punce.product.fit import DataOptions, FitOutcome, ModelOptions, run_fit
 from punce.report import ReportContent, write_report
 

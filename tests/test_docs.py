@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from punce.judging.metrics import true_metrics
+from punce.experiments.true_metrics import true_metrics
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -1,4 +1,4 @@
-"""The estimators against simulated data whose truth is known, in both scenarios; the ordinary metrics by hand."""
+"""The estimators against simulated data whose truth is known, in both scenarios."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import torch
 from scipy.stats import norm
 
 from punce.errors import InputError
+from punce.experiments.true_metrics import true_metrics
 from punce.judging.metrics import (
     Estimate,
     PUMetrics,
     auc_between,
     check_collapse,
     check_labelled_sample,
-    expected_calibration_error,
     pu_calibration_error,
     pu_metrics,
-    true_metrics,
 )
 from punce.scenario import exact_prior, population_prior
 
@@ -226,42 +225,6 @@ def test_bad_input_is_explained(change: dict[str, object], message: str) -> None
     good: dict[str, object] = {"positive_scores": [1.0], "unlabelled_scores": [0.0], "prior": 0.3}
     with pytest.raises(InputError, match=message):
         pu_metrics(**{**good, **change})  # type: ignore[arg-type]
-
-
-# With true labels
-
-
-def test_true_metrics_by_hand() -> None:
-    y, scores = [1, 1, 1, 0, 0], [2.0, 1.0, -1.0, 1.0, -3.0]
-    result = true_metrics(y, scores)
-    assert result.accuracy == pytest.approx(3 / 5)
-    assert result.precision == pytest.approx(2 / 3)
-    assert result.recall == pytest.approx(2 / 3)
-    assert result.f1 == pytest.approx(2 / 3)
-    assert result.auc == pytest.approx((2 + 1.5 + 1) / 6)
-    assert result == true_metrics([1, 1, 1, -1, -1], scores)
-    one_class = true_metrics([1, 1], [1.0, -1.0])
-    assert math.isnan(one_class.auc)
-    assert one_class.accuracy == 0.5
-
-
-def test_true_labels_are_checked() -> None:
-    with pytest.raises(InputError, match=r"y_true must be 1 and 0, or 1 and -1; it holds \[-1, 0, 1\]"):
-        true_metrics([1, 0, -1], [1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match="one label for each of the 2 scores"):
-        true_metrics([1], [1.0, 2.0])
-
-
-def test_calibration_error_by_hand_and_for_calibrated_probabilities() -> None:
-    assert expected_calibration_error([1, 0, 1, 1], [0.9, 0.1, 0.9, 0.9], n_bins=2) == pytest.approx(0.1)
-    assert expected_calibration_error([0, 0], [1.0, 1.0]) == 1.0
-    rng = np.random.default_rng(9)
-    probability = rng.random(200_000)
-    y = rng.random(200_000) < probability
-    assert expected_calibration_error(y, probability) < 0.01
-    assert expected_calibration_error(y, probability**2) > 0.1
-    with pytest.raises(InputError, match=r"probability must lie in \[0, 1\], got values from 0 to 2"):
-        expected_calibration_error([1, 0], [2.0, 0.0])
 
 
 def test_calibration_error_without_negatives_tells_good_from_bad() -> None:

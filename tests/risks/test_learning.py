@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from torch import Tensor, nn
 
-from punce.judging.metrics import TrueMetrics, true_metrics
+from punce.experiments.true_metrics import TrueMetrics, true_metrics
 from punce.risks import Risk, build_risk
 from punce.risks.elkan_noto import weighted_duplicates
 from punce.risks.vpu import phi_decision_score, phi_scale

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.experiments.job import Job
-from punce.judging.metrics import true_metrics
+from punce.experiments.true_metrics import true_metrics
 from punce.scenario import logit_shift
 from punce.stages.supervised import SupervisedConfig
 from punce.stages.transfer import TrainedHead

@@ -179,50 +179,10 @@ def prior_draws(
     return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
 
 
-@dataclass(frozen=True)
-class TrueMetrics:
-    """Ordinary metrics from true labels; AUC and average precision are NaN when only one class is present."""
-
-    accuracy: float
-    precision: float
-    recall: float
-    f1: float
-    auc: float
-    average_precision: float
-    n: int
-
-
-def true_metrics(y_true: npt.ArrayLike, scores: npt.ArrayLike, threshold: float = 0.0) -> TrueMetrics:
-    """scikit-learn's metrics where true labels exist (1 positive; 0 or −1 negative). Never for choosing a model."""
-    from sklearn import metrics
-
-    values = _scores(scores, "scores")
-    y = _true_labels(y_true, len(values))
-    called = values > threshold
-    both_classes = y.any() and not y.all()
-    return TrueMetrics(
-        accuracy=float(metrics.accuracy_score(y, called)),
-        precision=float(metrics.precision_score(y, called, zero_division=0.0)),
-        recall=float(metrics.recall_score(y, called, zero_division=0.0)),
-        f1=float(metrics.f1_score(y, called, zero_division=0.0)),
-        auc=float(metrics.roc_auc_score(y, values)) if both_classes else np.nan,
-        average_precision=float(metrics.average_precision_score(y, values)) if both_classes else np.nan,
-        n=len(values),
-    )
-
-
-def expected_calibration_error(y_true: npt.ArrayLike, probability: npt.ArrayLike, n_bins: int = 15) -> float:
-    """Mean over equal-width bins, weighted by rows, of |share of positives − mean probability|."""
-    values = _probabilities(probability, "probability")
-    y = _true_labels(y_true, len(values))
-    gaps = np.bincount(_bin(values, n_bins), weights=y - values)
-    return float(np.abs(gaps).sum() / len(values))
-
-
 def pu_calibration_error(
     positive_probability: npt.ArrayLike, unlabelled_probability: npt.ArrayLike, prior: float, n_bins: int = 10
 ) -> float:
-    """The same among unlabelled rows without negatives: the positives in a bin are π·(share of P in it).
+    """Calibration error among unlabelled rows without negatives: the positives in a bin are π·(share of P in it).
 
     Sampling noise adds to it, about (1/√n_P) with few labelled rows, so compare values of equal sample sizes only.
     """
@@ -400,16 +360,6 @@ def _scores(scores: npt.ArrayLike, name: str) -> Floats:
     if len(bad):
         raise InputError(f"{name}: {len(bad)} of {len(values)} are NaN, first at row {bad[0]}")
     return values
-
-
-def _true_labels(y_true: npt.ArrayLike, n: int) -> npt.NDArray[np.bool_]:
-    y = np.asarray(y_true)
-    if y.shape != (n,):
-        raise InputError(f"y_true must have one label for each of the {n} scores, got shape {y.shape}")
-    values = np.unique(y)
-    if not (np.isin(values, (0, 1)).all() or np.isin(values, (-1, 1)).all()):
-        raise InputError(f"y_true must be 1 and 0, or 1 and -1; it holds {values[:5].tolist()}")
-    return np.asarray(y == 1, dtype=np.bool_)
 
 
 def _probabilities(probability: npt.ArrayLike, name: str) -> Floats:
