@@ -70,15 +70,16 @@ def test_a_step_takes_the_papers_loss_on_the_pairs_it_says(monkeypatch: pytest.M
     train, _ = holdout_split(d.labels, config.validation_share, config.seed)
     batches = StratifiedBatches(d.labels[train.numpy()], config.batch_size, config.seed, 1, config.labelled_share)
     step = 3
-    pairs = _draw_pairs(train[batches.rows(step)], d.labels, config, step)
+    rows = train[batches.rows(step)]
+    partners, mix = _draw_pairs(rows, d.labels, config, step)
     (x, scores), (mixed, mixed_scores) = seen[2 * step], seen[2 * step + 1]
-    is_u = torch.from_numpy(d.labels[pairs.rows.numpy()] == 0)
-    assert torch.equal(x, d.view.clean(d.X[pairs.rows]))
-    assert torch.equal(mixed, mix_up(x[is_u], d.view.clean(d.X[pairs.partners[is_u]]), pairs.mix[is_u]))
-    assert (d.labels[pairs.partners.numpy()] == 1).all()
+    is_u = torch.from_numpy(d.labels[rows.numpy()] == 0)
+    assert torch.equal(x, d.view.clean(d.X[rows]))
+    assert torch.equal(mixed, mix_up(x[is_u], d.view.clean(d.X[partners[is_u]]), mix[is_u]))
+    assert (d.labels[partners.numpy()] == 1).all()
     assert scores.std() > 0.01
-    labels = d.labels[pairs.rows.numpy()].tolist()
-    expected = plain_loss(scores, labels, mixed_scores, pairs.mix[is_u].tolist(), config.mixup_weight)
+    labels = d.labels[rows.numpy()].tolist()
+    expected = plain_loss(scores, labels, mixed_scores, mix[is_u].tolist(), config.mixup_weight)
     assert losses[step] == pytest.approx(expected, rel=1e-4)
 
 
@@ -88,16 +89,14 @@ def test_mix_up_row_by_row() -> None:
     assert mixed.tolist() == [[1.0, 1.0], [0.75, 0.75], [0.0, 0.0]]
 
 
-def test_pairs_are_a_function_of_the_step_and_cut_like_the_batch() -> None:
+def test_pairs_are_a_function_of_the_step() -> None:
     d = digits()
     rows = torch.arange(len(d.labels))
-    one, again, other = (_draw_pairs(rows, d.labels, SHORT, step) for step in (4, 4, 5))
-    assert torch.equal(one.mix, again.mix)
-    assert not torch.equal(one.mix, other.mix)
-    parts = [one.own_part(rank, 2) for rank in range(2)]
-    assert torch.equal(torch.stack([part.mix for part in parts], 1).flatten(), one.mix)
-    assert abs(float(one.mix.mean()) - 0.5) < 0.05  # Beta(0.3, 0.3): mean ½, most of it at the ends
-    assert float(((one.mix < 0.1) | (one.mix > 0.9)).float().mean()) > 0.4
+    (_, one), (_, again), (_, other) = (_draw_pairs(rows, d.labels, SHORT, step) for step in (4, 4, 5))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+    assert abs(float(one.mean()) - 0.5) < 0.05  # Beta(0.3, 0.3): mean ½, most of it at the ends
+    assert float(((one < 0.1) | (one > 0.9)).float().mean()) > 0.4
 
 
 def test_the_kept_epoch_has_the_lowest_held_out_loss_and_sets_the_scale() -> None:

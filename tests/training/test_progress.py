@@ -16,10 +16,8 @@ from rich.console import Console
 from torch import nn
 
 from punce.training import progress
-from punce.training import time_left as estimate
-from punce.training.progress import StageProgress
+from punce.training.progress import Estimator, StageProgress, duration, peak_resident_bytes
 from punce.training.run import Run
-from punce.training.time_left import Estimator, duration, peak_resident_bytes
 
 
 class Clock:
@@ -35,8 +33,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (estimate, progress):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(progress, "time", clock)
     return clock
 
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +25,8 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabular
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import UNUSED_PARTS, Observer, RowStage, Scorer, score_rows
-from punce.training.loop import Batch, Judgement, Objective, train
+from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, score_rows
+from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.optim import OptimizerName
 from punce.training.run import fingerprint, weights_fingerprint
 from punce.views import View
@@ -80,11 +79,7 @@ def fewshot(
     config: FewshotConfig = FewshotConfig(),  # noqa: B008  frozen
     *,
     validation: tuple[Tensor, Labels],
-    folder: Path | None = None,
-    save_every: float = 60.0,
-    progress: bool = False,
-    writer: Any = None,
-    observer: Observer | None = None,
+    **outputs: Unpack[Watched],
 ) -> Fewshot:
     """Train `encoder` in place with a new head, and leave both at the step with the best validation accuracy.
 
@@ -94,8 +89,8 @@ def fewshot(
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
     _check(X, labels, validation, config)
-    stage = _Fewshot(encoder, view, X, labels, loss, config, validation, observer)
-    history = train(stage, folder=folder, save_every=save_every, progress=progress, writer=writer)
+    stage = _Fewshot(encoder, RawRows(view, X, labels), loss, config, validation)
+    history = train(stage, **outputs)
     accuracy, _ = _validate(stage.scorer, view, *validation)
     return Fewshot(stage.scorer.linear_head(history), accuracy, history)
 
@@ -108,17 +103,13 @@ class _Fewshot(RowStage):
     def __init__(
         self,
         encoder: Encoder,
-        view: View,
-        X: Tensor,
-        labels: Labels,
+        rows: RawRows,
         loss: ContrastiveLoss | None,
         config: FewshotConfig,
         validation: tuple[Tensor, Labels],
-        observer: Observer | None,
     ) -> None:
         model = _Both(encoder, config.project)
-        warmup = round(config.warmup_share * config.steps)
-        super().__init__(model, view, X, labels, config, observer, warmup_steps=warmup)
+        super().__init__(model, rows, config, warmup_steps=round(config.warmup_share * config.steps))
         self.scorer, self.is_chosen = model.scorer, True  # by the validation rows: no training row is held out
         self._loss, self._fewshot, self._validation = loss, config, validation
         self._cross_entropy = PN()

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
@@ -24,8 +23,8 @@ from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead, Sketch
-from punce.stages.scorer import UNUSED_PARTS, Observer, RowStage, Scorer, check_pu_rows, reinitialise
-from punce.training.loop import Batch, Judgement, Objective, train
+from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise
+from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.optim import OptimizerName
 from punce.training.run import Stateful, fingerprint, weights_fingerprint
 from punce.views import View
@@ -70,10 +69,7 @@ def finetune(
     prior: float,
     head: LinearHead | None = None,
     weights: Tensor | None = None,
-    folder: Path | None = None,
-    progress: bool = False,
-    writer: Any = None,
-    observer: Observer | None = None,
+    **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train a pretrained `encoder` in place, with a new head or one that starts at a probe's `head`; return the head.
 
@@ -87,8 +83,8 @@ def finetune(
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
-    stage = _Joint("finetune", model, view, X, labels, risk, config, prior, weights, observer)
-    return model.linear_head(train(stage, folder=folder, progress=progress, writer=writer))
+    stage = _Finetune(model, RawRows(view, X, labels), risk, config, prior, weights)
+    return model.linear_head(train(stage, **outputs))
 
 
 def train_from_scratch(
@@ -101,10 +97,7 @@ def train_from_scratch(
     *,
     prior: float,
     weights: Tensor | None = None,
-    folder: Path | None = None,
-    progress: bool = False,
-    writer: Any = None,
-    observer: Observer | None = None,
+    **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Joint training of encoder and head on a risk: PN, PvU, uPU, nnPU as in the literature. See :func:`finetune`.
 
@@ -112,8 +105,8 @@ def train_from_scratch(
     """
     reinitialise(encoder, config.seed)
     model = Scorer(encoder)
-    stage = _Joint("joint", model, view, X, labels, risk, config, prior, weights, observer)
-    return model.linear_head(train(stage, folder=folder, progress=progress, writer=writer))
+    stage = _Joint(model, RawRows(view, X, labels), risk, config, prior, weights)
+    return model.linear_head(train(stage, **outputs))
 
 
 class _Joint(RowStage):
@@ -123,28 +116,18 @@ class _Joint(RowStage):
     alone, and the ranking still improves.
     """
 
+    name = "joint"
     keeps_last_of_equals = True
 
     def __init__(
-        self,
-        name: str,
-        model: Scorer,
-        view: View,
-        X: Tensor,
-        labels: Labels,
-        risk: Risk,
-        config: FinetuneConfig,
-        prior: float,
-        weights: Tensor | None,
-        observer: Observer | None,
+        self, model: Scorer, rows: RawRows, risk: Risk, config: FinetuneConfig, prior: float, weights: Tensor | None
     ) -> None:
-        check_pu_rows(X, labels, f"{name} training")
+        check_pu_rows(rows.X, rows.labels, f"{self.name} training")
         check_prior(prior, open_interval=True)
-        share = _labelled_share(config, risk, labels)
-        super().__init__(model, view, X, labels, config, observer, labelled_share=share)
-        self.name, self.scorer, self._is_augmented = name, model, config.augment
+        super().__init__(model, rows, config, labelled_share=_labelled_share(config, risk, rows.labels))
+        self.scorer, self._is_augmented = model, config.augment
         self._risk, self._prior, self._weights = risk, prior, weights
-        self._duplicates = Duplicates(risk, weights, len(X), X.device)
+        self._duplicates = Duplicates(risk, weights, len(self.X), self.device)
 
     def inputs(self, batch: Batch) -> Tensor:
         return self.two_views(batch)[0] if self._is_augmented else super().inputs(batch)
@@ -162,21 +145,25 @@ class _Joint(RowStage):
 
     def identity(self) -> dict[str, Any]:
         weights = None if self._weights is None else fingerprint(self._weights, np.empty(0, dtype=np.int8))
-        first = weights_fingerprint(self.scorer.encoder, UNUSED_PARTS) if self._is_pretrained else None
-        described = {"risk": repr(self._risk), "prior": self._prior, "first_weights": first, "weights": weights}
+        # The first weights are a function of the seed here, and the Config holds the seed.
+        described = {"risk": repr(self._risk), "prior": self._prior, "weights": weights, "first_weights": None}
         return {**super().identity(), **described}
 
     def state(self) -> dict[str, Stateful]:
-        if not self._is_pretrained:
-            return {"duplicates": self._duplicates}
-        head = torch.cat([self.scorer.head.weight[0], self.scorer.head.bias]).detach().clone()
-        start = Sketch(head[None], "finetune that began at another head", "head=")
-        return {"duplicates": self._duplicates, "start": start}
+        return {"duplicates": self._duplicates}
 
-    @property
-    def _is_pretrained(self) -> bool:
-        """From scratch the first weights are a function of the seed, which the Config holds."""
-        return self.name == "finetune"
+
+class _Finetune(_Joint):
+    """The same from given weights, which a resumed run must be given again."""
+
+    name = "finetune"
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "first_weights": weights_fingerprint(self.scorer.encoder, UNUSED_PARTS)}
+
+    def state(self) -> dict[str, Stateful]:
+        head = torch.cat([self.scorer.head.weight[0], self.scorer.head.bias]).detach().clone()
+        return {**super().state(), "start": Sketch(head[None], "finetune that began at another head", "head=")}
 
 
 def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float | None:

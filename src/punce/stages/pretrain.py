@@ -9,8 +9,7 @@ The labels are those the probe will use: one labelled set serves both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from torch import Tensor, nn
 
@@ -19,9 +18,10 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import ContrastiveLoss
 from punce.risks import NNPU
-from punce.stages.scorer import RowStage, check_rows
+from punce.stages.scorer import RawRows, RowStage, check_rows
 from punce.training.loop import Batch, Objective, train
 from punce.training.optim import OptimizerName
+from punce.training.run import Outputs
 from punce.views import View
 
 
@@ -60,11 +60,7 @@ def pretrain(
     labels: Labels,
     loss: ContrastiveLoss,
     config: PretrainConfig = PretrainConfig(),  # noqa: B008  frozen
-    *,
-    folder: Path | None = None,
-    save_every: float = 60.0,
-    progress: bool = False,
-    writer: Any = None,
+    **outputs: Unpack[Outputs],
 ) -> list[dict[str, Any]]:
     """Train `encoder` in place and return the history, one row per epoch.
 
@@ -78,8 +74,7 @@ def pretrain(
     check_rows(X, labels)
     if len(X) < 2:
         raise InputError(f"contrastive pretraining needs at least 2 rows, got {len(X)}")
-    stage = _Pretraining(encoder, view, X, labels, loss, config)
-    return train(stage, folder=folder, save_every=save_every, progress=progress, writer=writer)
+    return train(_Pretraining(encoder, RawRows(view, X, labels), loss, config), **outputs)
 
 
 class _Pretraining(RowStage):
@@ -88,10 +83,8 @@ class _Pretraining(RowStage):
     name = "pretrain"
     has_unused_parameters = False
 
-    def __init__(
-        self, encoder: Encoder, view: View, X: Tensor, labels: Labels, loss: ContrastiveLoss, config: PretrainConfig
-    ) -> None:
-        super().__init__(_TwoViews(encoder), view, X, labels, config)
+    def __init__(self, encoder: Encoder, rows: RawRows, loss: ContrastiveLoss, config: PretrainConfig) -> None:
+        super().__init__(_TwoViews(encoder), rows, config)
         self._loss, self._monitor, self._encoder = loss, NNPU(config.monitor_prior), encoder
 
     def inputs(self, batch: Batch) -> Tensor:

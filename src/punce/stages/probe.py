@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +22,7 @@ from punce.labels import Labels, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
-from punce.training.loop import Batch, Judgement, Objective, Stage, train
+from punce.training.loop import Batch, Judgement, Objective, Stage, Watched, train
 from punce.training.optim import OptimizerName
 from punce.training.run import Stateful, fingerprint
 from punce.views import View
@@ -98,9 +96,7 @@ def probe(
     *,
     prior: float,
     weights: Tensor | None = None,
-    folder: Path | None = None,
-    progress: bool = False,
-    observer: Callable[[LinearHead], Mapping[str, float]] | None = None,
+    **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train a linear layer on frozen features and return it at its best epoch by held-out PU risk.
 
@@ -110,8 +106,8 @@ def probe(
 
     Shape: features (n, D); labels (n,) of {1, 0}; weights (n,).
     """
-    stage = _Probe(features, labels, risk, config, prior, weights, observer)
-    return stage.head(train(stage, folder=folder, progress=progress))
+    stage = _Probe(features, labels, risk, config, prior, weights)
+    return stage.head(train(stage, **outputs))
 
 
 class _Probe(Stage):
@@ -132,14 +128,13 @@ class _Probe(Stage):
         config: ProbeConfig,
         prior: float,
         weights: Tensor | None,
-        observer: Callable[[LinearHead], Mapping[str, float]] | None,
     ) -> None:
         require_positive_and_unlabelled(labels)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)
         self._mean, self._scale = standardisation(features[self.train_rows])
         self._x = (features - self._mean) / self._scale
-        self._labels, self._risk, self._prior, self._observer = labels, risk, prior, observer
+        self._labels, self._risk, self._prior = labels, risk, prior
         self._weights, self._duplicates = weights, Duplicates(risk, weights, len(features), features.device)
 
     def inputs(self, batch: Batch) -> Tensor:
@@ -166,8 +161,8 @@ class _Probe(Stage):
             lambda: weights_of_training_rows(lambda: self._x[self.train_rows].cpu().numpy(), *arguments)
         )
 
-    def observed(self) -> Mapping[str, float]:
-        return {} if self._observer is None else self._observer(self.head([]))
+    def shown(self) -> LinearHead:
+        return self.head([])
 
     @torch.no_grad()
     def judge(self) -> Judgement:

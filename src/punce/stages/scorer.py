@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
@@ -62,26 +63,23 @@ class Scorer(nn.Module):
         return LinearHead.of(self.head, history=history)
 
 
-class RowStage(Stage):
-    """A stage on raw rows through a view. `scorer` is the network that the observer and the held-out rows see.
+@dataclass(frozen=True)
+class RawRows:
+    """Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0, −1}."""
 
-    Shape: X (n, ...) raw rows as `view` takes them.
-    """
+    view: View
+    X: Tensor
+    labels: Labels
+
+
+class RowStage(Stage):
+    """A stage on raw rows through a view. `scorer` is the network that observers and held-out rows see."""
 
     scorer: Scorer
 
-    def __init__(
-        self,
-        model: nn.Module,
-        view: View,
-        X: Tensor,
-        labels: Labels,
-        config: Any,
-        observer: Observer | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(model, labels, config, X.device, **settings)
-        self.view, self.X, self.labels, self.observer = view, X, labels, observer
+    def __init__(self, model: nn.Module, rows: RawRows, config: Any, **settings: Any) -> None:
+        super().__init__(model, rows.labels, config, rows.X.device, **settings)
+        self.view, self.X, self.labels = rows.view, rows.X, rows.labels
 
     def inputs(self, batch: Batch) -> Tensor:
         """Clean rows."""
@@ -101,9 +99,9 @@ class RowStage(Stage):
         """The view and the rows."""
         return {"view": repr(self.view), "n_rows": len(self.X), "rows": fingerprint(self.X, self.labels)}
 
-    def observed(self) -> Mapping[str, float]:
-        """What the observer says about the scorer as it is now."""
-        return {} if self.observer is None else self.observer(partial(score_rows, self.scorer, self.view))
+    def shown(self) -> ScoreRows:
+        """The scorer as it is now."""
+        return partial(score_rows, self.scorer, self.view)
 
     def error(self, scorer: Scorer, prior: float, cut: float = 0.0) -> Judgement:
         """The PU estimate of the zero-one risk on the held-out rows."""

@@ -14,8 +14,7 @@ import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -28,8 +27,8 @@ from punce.risks import NNPU, RiskWarning
 from punce.risks.base import group_means
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import Observer, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
-from punce.training.loop import Batch, Judgement, Objective, train
+from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
+from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.optim import OptimizerName
 from punce.training.run import Stateful
 from punce.views import View
@@ -96,10 +95,7 @@ def selfpu(
     config: SelfPUConfig = SelfPUConfig(),  # noqa: B008  frozen
     *,
     prior: float,
-    folder: Path | None = None,
-    progress: bool = False,
-    writer: Any = None,
-    observer: Observer | None = None,
+    **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train two networks of `encoder`'s kind from scratch; leave the better teacher in `encoder` and return its head.
 
@@ -111,31 +107,21 @@ def selfpu(
     check_pu_rows(X, labels, "Self-PU")
     check_prior(prior, open_interval=True)
     _warn_without_trusted_rows(config)
-    stage = _SelfPU(encoder, view, X, labels, config, prior, observer)
-    history = train(stage, folder=folder, progress=progress, writer=writer)
-    return stage.pair.first.linear_head(history)
+    stage = _SelfPU(encoder, RawRows(view, X, labels), config, prior)
+    return stage.pair.first.linear_head(train(stage, **outputs))
 
 
 class _SelfPU(RowStage):
     name = "selfpu"
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        view: View,
-        X: Tensor,
-        labels: Labels,
-        config: SelfPUConfig,
-        prior: float,
-        observer: Observer | None,
-    ) -> None:
+    def __init__(self, encoder: Encoder, rows: RawRows, config: SelfPUConfig, prior: float) -> None:
         self.pair = Pair(encoder, config.seed)
-        super().__init__(self.pair, view, X, labels, config, observer)
+        super().__init__(self.pair, rows, config)
         self._teachers, self._prior, self._selfpu = Teachers(self.pair), prior, config
         self.scorer = self._teachers.first
-        self._trusted = [Trusted(len(X), prior, X.device) for _ in self.pair.students]
-        is_u = torch.from_numpy(labels[self.train_rows.numpy()] == UNLABELLED)
-        self._unlabelled = self.train_rows[is_u].to(X.device)
+        self._trusted = [Trusted(len(self.X), prior, self.device) for _ in self.pair.students]
+        is_u = torch.from_numpy(self.labels[self.train_rows.numpy()] == UNLABELLED)
+        self._unlabelled = self.train_rows[is_u].to(self.device)
 
     def before_epoch(self, epoch: int) -> None:
         for k, student in enumerate(self.pair.students):
@@ -158,8 +144,8 @@ class _SelfPU(RowStage):
     def after_step(self, step: int) -> None:
         self._teachers.follow(self.pair, ema_decay(step, self._selfpu.ema_decay))
 
-    def observed(self) -> Mapping[str, float]:
-        return {**super().observed(), "trusted_share": self._trusted[0].share}
+    def epoch_values(self) -> Mapping[str, float]:
+        return {"trusted_share": self._trusted[0].share}
 
     def judge(self) -> Judgement:
         return min((self.error(teacher, self._prior) for teacher in self._teachers.both), key=lambda j: j.criterion)

@@ -10,8 +10,7 @@ the lowest held-out variational loss is kept, and the free scale of Φ is fixed 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -22,10 +21,10 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import UNUSED_PARTS, Observer, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
+from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
 from punce.training import collectives
 from punce.training.batches import own_part
-from punce.training.loop import Batch, Judgement, Objective, train
+from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.run import weights_fingerprint
 from punce.views import View
 
@@ -92,11 +91,7 @@ def train_vpu(
     X: Tensor,
     labels: Labels,
     config: VPUConfig = VPUConfig(),  # noqa: B008  frozen
-    *,
-    folder: Path | None = None,
-    progress: bool = False,
-    writer: Any = None,
-    observer: Observer | None = None,
+    **outputs: Unpack[Watched],
 ) -> VariationalHead:
     """Train `encoder` in place and return its head with the scale of Φ.
 
@@ -107,8 +102,8 @@ def train_vpu(
     check_pu_rows(X, labels, "vPU")
     if config.from_scratch:
         reinitialise(encoder, config.seed)
-    stage = _Variational(encoder, view, X, labels, config, observer)
-    history = train(stage, folder=folder, progress=progress, writer=writer)
+    stage = _Variational(encoder, RawRows(view, X, labels), config)
+    history = train(stage, **outputs)
     rows = stage.held_out if len(stage.held_out) else stage.train_rows
     scale = phi_scale(score_rows(stage.scorer, view, X[rows]), config.quantile)
     return VariationalHead(stage.scorer.linear_head(history), scale)
@@ -117,21 +112,12 @@ def train_vpu(
 class _Variational(RowStage):
     name = "vpu"
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        view: View,
-        X: Tensor,
-        labels: Labels,
-        config: VPUConfig,
-        observer: Observer | None,
-    ) -> None:
+    def __init__(self, encoder: Encoder, rows: RawRows, config: VPUConfig) -> None:
         self.scorer, self._vpu = Scorer(encoder), config
         # Not from zero: Adam moves the encoder at the same pace however small the head, which at these rates stays
         # small for so long that the encoder knows P by heart before Φ says anything about other rows.
         reinitialise(self.scorer.head, config.seed)
-        options = {"optimizer_options": {"betas": config.betas}}
-        super().__init__(self.scorer, view, X, labels, config, observer, **options)
+        super().__init__(self.scorer, rows, config, optimizer_options={"betas": config.betas})
         self._risk = VPU(config.mixup_weight, config.mixup_alpha)
 
     def called(self) -> nn.Module:
@@ -140,11 +126,12 @@ class _Variational(RowStage):
     def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
         # Pairs are drawn for the global batch, and each rank takes its part, so that any number of ranks mixes alike.
         pairs = _draw_pairs(self.train_rows[self.places(batch.step)], self.labels, self._vpu, batch.step)
-        own = pairs.own_part(collectives.rank(), collectives.world_size())
-        known, mix = self.label_of[batch.rows], own.mix.to(self.device)
+        rank, world = collectives.rank(), collectives.world_size()
+        partners, mix = (own_part(part, rank, world).to(self.device) for part in pairs)
+        known = self.label_of[batch.rows]
         is_u = known == UNLABELLED
-        partners = self.view.clean(self.X[own.partners.to(self.device)[is_u]])
-        scores, mixed_scores = model(inputs, mix_up(inputs[is_u], partners, mix[is_u]))
+        labelled = self.view.clean(self.X[partners[is_u]])
+        scores, mixed_scores = model(inputs, mix_up(inputs[is_u], labelled, mix[is_u]))
         variational = self._risk(scores, known)
         consistency = self._risk.consistency(mixed_scores, scores[is_u], mix[is_u])
         return Objective(variational + consistency, {"variational": variational, "consistency": consistency})
@@ -171,25 +158,13 @@ class _WithMixed(nn.Module):
         return self.model(x), self.model(mixed)
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """A global batch with, for every row, a labelled partner and γ ~ Beta(α, α). Shapes (b,)."""
-
-    rows: Tensor
-    partners: Tensor
-    mix: Tensor
-
-    def own_part(self, rank: int, world: int) -> _Pairs:
-        return _Pairs(*(own_part(part, rank, world) for part in (self.rows, self.partners, self.mix)))
-
-
-def _draw_pairs(rows: Tensor, labels: Labels, config: VPUConfig, step: int) -> _Pairs:
-    """A function of (seed, step) and the global batch: any number of ranks mixes the same pairs."""
+def _draw_pairs(rows: Tensor, labels: Labels, config: VPUConfig, step: int) -> tuple[Tensor, Tensor]:
+    """For every row of the global batch a labelled partner and γ ~ Beta(α, α), from the seed and step. Shapes (b,)."""
     generator = np.random.Generator(np.random.PCG64([config.seed, _MIX_STREAM, step]))
     positives = rows[torch.from_numpy(labels[rows.numpy()] == POSITIVE)]
     chosen = torch.from_numpy(generator.integers(len(positives), size=len(rows)))
     mix = torch.from_numpy(generator.beta(config.mixup_alpha, config.mixup_alpha, size=len(rows)))
-    return _Pairs(rows, positives[chosen], mix.float())
+    return positives[chosen], mix.float()
 
 
 def mix_up(unlabelled: Tensor, labelled: Tensor, mix: Tensor) -> Tensor:

@@ -18,10 +18,9 @@ The loop owns batches, ranks, optimiser, schedule, finiteness, checkpoints, hist
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +31,7 @@ from punce.labels import Labels
 from punce.training import collectives
 from punce.training.batches import StratifiedBatches, own_part
 from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
-from punce.training.run import Run, Stateful, own_dropout
+from punce.training.run import Outputs, Run, Stateful, own_dropout
 from punce.training.splits import can_choose, holdout_split
 from punce.training.sync_norm import synchronise_batch_norm
 
@@ -167,8 +166,12 @@ class Stage(ABC):
     def after_step(self, step: int) -> None:  # noqa: B027
         """Called after the optimiser step."""
 
-    def observed(self) -> Mapping[str, float]:
-        """Numbers of an epoch that choose nothing."""
+    def shown(self) -> Any:
+        """What an observer is called with."""
+        raise NotImplementedError(f"{self.name} has nothing to show an observer")
+
+    def epoch_values(self) -> Mapping[str, float]:
+        """Numbers of an epoch for its row of history."""
         return {}
 
     def judge(self) -> Judgement:
@@ -182,10 +185,18 @@ class Stage(ABC):
         self.model.eval()
 
 
-def train(
-    stage: Stage, *, folder: Path | None = None, save_every: float = 60.0, progress: bool = False, writer: Any = None
-) -> list[dict[str, Any]]:
-    """Run the stage to its end and return the history. The arguments are those of :class:`~punce.training.run.Run`."""
+Observe = Callable[[Any], Mapping[str, float]]
+
+
+class Watched(Outputs, total=False):
+    """:class:`~punce.training.run.Outputs` of a stage that can be observed."""
+
+    observer: Observe | None
+    """Called at the end of every epoch with :meth:`Stage.shown`; its numbers go into history and change nothing."""
+
+
+def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Outputs]) -> list[dict[str, Any]]:
+    """Run the stage to its end and return the history, one row per epoch."""
     use, per_epoch = stage.settings, stage.batches.per_epoch
     total = use.epochs * per_epoch if use.steps is None else use.steps
     warmup = round(use.warmup_epochs * per_epoch) if use.warmup_steps is None else use.warmup_steps
@@ -200,17 +211,14 @@ def train(
         run = Run(
             stage.name,
             total,
-            {**asdict(stage.config), **stage.identity()} if folder is not None else {},
+            {**asdict(stage.config), **stage.identity()} if outputs.get("folder") is not None else {},
             {
                 **{"model": stage.model, "optimizer": optimizer, **stage.state()},
                 **({"best": best} if stage.is_chosen else {}),
             },
-            folder=folder,
             steps_per_epoch=use.evaluate_every or per_epoch,
             rows_per_step=use.batch_size,
-            save_every=save_every,
-            progress=progress,
-            writer=writer,
+            **outputs,
         )
         stage.begin()
         for step in run.steps():
@@ -219,7 +227,11 @@ def train(
             set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
             _step(stage, model, optimizer, run, step)
             if run.is_epoch_end(step):
-                _close_epoch(stage, best, run)
+                run.record(**(observer(stage.shown()) if observer is not None else {}), **stage.epoch_values())
+                if stage.is_chosen:
+                    judgement = stage.judge()
+                    best.offer(judgement.module, judgement.criterion, or_equal=stage.keeps_last_of_equals)
+                    run.record(**judgement.values)
     stage.finish(best.state)
     return run.history
 
@@ -244,14 +256,6 @@ def _batch(stage: Stage, step: int) -> Batch:
         places = own_part(places, collectives.rank(), collectives.world_size())
     rows = stage.train_rows[places]
     return Batch(step, step // stage.batches.per_epoch, rows.to(stage.device), places.to(stage.device))
-
-
-def _close_epoch(stage: Stage, best: Best, run: Run) -> None:
-    run.record(**stage.observed())
-    if stage.is_chosen:
-        judgement = stage.judge()
-        best.offer(judgement.module, judgement.criterion, or_equal=stage.keeps_last_of_equals)
-        run.record(**judgement.values)
 
 
 def _on_all_ranks(stage: Stage) -> nn.Module:

@@ -26,11 +26,11 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -66,6 +66,19 @@ class Stateful(Protocol):
         ...
 
 
+class Outputs(TypedDict, total=False):
+    """What every stage function takes beside its data: where a run is written and shown."""
+
+    folder: Path | None
+    """Where checkpoints and ``history.jsonl`` go, from which a killed run is resumed; None writes neither."""
+    save_every: float
+    """Seconds between checkpoints; 60 if not given."""
+    progress: bool
+    """Whether to show progress."""
+    writer: Any
+    """A TensorBoard SummaryWriter, or anything with ``add_scalar(name, value, step)``."""
+
+
 class Run:
     """A stage of `total_steps` steps that can be killed and repeated.
 
@@ -74,12 +87,9 @@ class Run:
         total_steps: steps of the whole stage.
         config: everything that decides the numbers; a checkpoint of another configuration is refused.
         state: the objects whose state the stage changes.
-        folder: where checkpoints and ``history.jsonl`` go; None trains without either.
         steps_per_epoch: how often history gets a row.
         rows_per_step: for the rate shown.
-        save_every: seconds between checkpoints.
-        progress: whether to show progress.
-        writer: an optional TensorBoard SummaryWriter (anything with ``add_scalar(name, value, step)``).
+        outputs: see :class:`Outputs`.
     """
 
     def __init__(
@@ -89,19 +99,17 @@ class Run:
         config: Mapping[str, Any],
         state: Mapping[str, Stateful],
         *,
-        folder: Path | None = None,
         steps_per_epoch: int = 1,
         rows_per_step: int = 1,
-        save_every: float = 60.0,
-        progress: bool = False,
-        writer: Any = None,
+        **outputs: Unpack[Outputs],
     ) -> None:
         self.stage, self.total_steps, self.step = stage, total_steps, 0
         self.history: list[dict[str, Any]] = []
         self._config = json.loads(json.dumps({"stage": stage, **config}))  # as it will come back from a file
         self._state = dict(state)
         self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
-        self._save_every, self._progress, self._writer = save_every, progress, writer
+        self._save_every, self._writer = outputs.get("save_every", 60.0), outputs.get("writer")
+        self._progress, self._folder = outputs.get("progress", False), outputs.get("folder")
         self._sums: dict[str, float] = {}
         modules = [module for module in state.values() if isinstance(module, nn.Module)]
         self._buffers = [buffer for module in modules for buffer in module.buffers()]
@@ -111,8 +119,7 @@ class Run:
         self._buffers_before: list[Tensor] = [buffer.clone() for buffer in self._buffers]
         self._terminated = False
         self._is_first_rank = collectives.rank() == 0
-        self._folder = folder
-        self._store = CheckpointStore(folder / "checkpoints") if folder is not None else None
+        self._store = CheckpointStore(self._folder / "checkpoints") if self._folder is not None else None
         self._resume()
 
     # The loop --------------------------------------------------------------------------------------------------
@@ -122,19 +129,14 @@ class Run:
         if self.step >= self.total_steps:
             return
         last_save = time.monotonic()
-        progress = StageProgress(
-            self.stage,
-            self.total_steps,
-            self._rows_per_step,
-            shown=self._progress and self._is_first_rank,
-            start=self.step,
-        )
-        with progress, _OnSigterm(self._note_sigterm):
+        shown = self._progress and self._is_first_rank
+        progress = StageProgress(self.stage, self.total_steps, self._rows_per_step, shown=shown, start=self.step)
+        with progress, _on_sigterm(self._note_sigterm):
             while self.step < self.total_steps:
                 _copy(self._buffers, to=self._buffers_before)
                 yield self.step
                 self.step += 1
-                if self.step % self._steps_per_epoch == 0 or self.step == self.total_steps:
+                if self.is_epoch_end(self.step - 1):
                     self._close_epoch()
                 progress.advance(self._note())
                 # Clocks and signals differ between ranks, so they agree on what to do after this step.
@@ -269,12 +271,17 @@ class Run:
 
     # History ---------------------------------------------------------------------------------------------------
 
-    def _close_epoch(self) -> None:
-        steps = max(1.0, self._sums.pop("steps", 1.0))
+    def _row(self) -> dict[str, Any]:
+        """History's row of the epoch: means of what was logged, and what was recorded (marked by "=")."""
+        steps = max(1.0, self._sums.get("steps", 1.0))
         row: dict[str, Any] = {"stage": self.stage, "step": self.step, "epoch": -(-self.step // self._steps_per_epoch)}
         for name, value in self._sums.items():
-            row[name.removeprefix("=")] = value if name.startswith("=") else value / steps
-        self._sums = {}
+            if name != "steps":
+                row[name.removeprefix("=")] = value if name.startswith("=") else value / steps
+        return row
+
+    def _close_epoch(self) -> None:
+        row, self._sums = self._row(), {}
         self.history.append(row)
         if self._writer is not None and self._is_first_rank:
             for name, value in row.items():
@@ -284,35 +291,25 @@ class Run:
             write_text(self._folder / "history.jsonl", "".join(json.dumps(row) + "\n" for row in self.history))
 
     def _note(self) -> str:
-        if self._sums.get("steps"):
-            source = {
-                k: v / self._sums["steps"] for k, v in self._sums.items() if k != "steps" and not k.startswith("=")
-            }
-        else:
-            source = {k: v for k, v in self.history[-1].items() if isinstance(v, float)} if self.history else {}
-        return "  ".join(f"{name} {value:.4g}" for name, value in source.items())
-
-    # Being stopped -------------------------------------------------------------------------------------------------
+        """The means of this epoch so far, or after its last step those of the whole epoch."""
+        row = self._row() if self._sums else self.history[-1] if self.history else {}
+        return "  ".join(f"{name} {value:.4g}" for name, value in row.items() if isinstance(value, float))
 
     def _note_sigterm(self, signum: int, frame: FrameType | None) -> None:
         self._terminated = True
 
 
-class _OnSigterm:
-    """Run a handler on SIGTERM while inside; only the main thread may, others leave the signal alone."""
-
-    def __init__(self, handler: Any) -> None:
-        self._handler = handler
-        self._active = threading.current_thread() is threading.main_thread()
-        self._previous: Any = None
-
-    def __enter__(self) -> None:
-        if self._active:
-            self._previous = signal.signal(signal.SIGTERM, self._handler)
-
-    def __exit__(self, *_: object) -> None:
-        if self._active:
-            signal.signal(signal.SIGTERM, self._previous)
+@contextmanager
+def _on_sigterm(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call the handler on SIGTERM while inside. Only the main thread may; others leave the signal alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @torch.no_grad()
