@@ -17,6 +17,11 @@ def test_import_punce_does_not_import_torch() -> None:
     ]
 
 
+def test_names_of_the_package_are_found_where_they_live() -> None:
+    code = "import punce; print(*(getattr(punce, name).__module__ for name in punce.__all__[:2]))"
+    assert run(code).split() == ["punce.classifier", "punce.training.splits"]
+
+
 def test_help_does_not_import_torch() -> None:
     code = (
         "import sys\nfrom punce.cli import app\n"
