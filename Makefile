@@ -14,10 +14,13 @@ READY := $(VENV)/.ready
 # The whole environment is pinned by constraints.txt, so that two checkouts never differ.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Modules are compiled here, once. Where PYTHONDONTWRITEBYTECODE is set, as in most containers, every command would
+# otherwise compile thousands of them anew.
 $(BASE): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): once, about a minute"
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --no-compile -e .
+	$(PIP) -e .
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(READY): $(BASE)

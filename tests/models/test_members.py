@@ -7,11 +7,12 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from punce.columns.bins import Bins
 from punce.judging.metrics import auc_between
-from punce.models.tabular.lesson import Lesson
+from punce.models.tabular import teachers
 from punce.models.tabular.members import MEMBERS
 from punce.models.tabular.model import stratified_folds
 from punce.models.tabular.network import balanced_nnpu
-from punce.models.tabular.teachers import chances_without_fold
+from punce.models.tabular.steps import Steps
+from punce.models.tabular.teachers import Lesson, lesson_of, telling_columns
 from punce.models.tabular.trees import forest_trees, held_out, stored_trees, trees_arrays
 from tests.models.problem import problem
 
@@ -21,8 +22,11 @@ def lesson() -> Lesson:
     rows = problem(400, n_labelled=40, seed=0)
     binned = Bins.fit(rows.values, rows.categorical).transform(rows.values)
     folds = stratified_folds(rows.labels, 3, 0)
-    chances = chances_without_fold(binned, rows.categorical, rows.labels, folds, rows.prior, 0)
-    return Lesson(binned, rows.categorical, rows.labels, folds, chances, rows.prior, 0)
+    return lesson_of(binned, rows.categorical, rows.labels, folds, rows.prior, 0, Steps())
+
+
+def _with_labels(lesson: Lesson, labels: np.ndarray) -> Lesson:
+    return lesson_of(lesson.binned, lesson.categorical, labels, lesson.folds, lesson.prior, 0, Steps())
 
 
 def test_chances_average_to_the_prior_and_find_hidden_positives(lesson: Lesson) -> None:
@@ -40,7 +44,7 @@ def test_labels_of_a_held_out_fold_cannot_reach_its_chances(lesson: Lesson) -> N
     changed = lesson.labels.copy()
     inside = np.flatnonzero(lesson.folds == 1)
     changed[inside] = 1 - changed[inside]
-    again = chances_without_fold(lesson.binned, lesson.categorical, changed, lesson.folds, lesson.prior, 0)
+    again = _with_labels(lesson, changed).chances
     assert np.array_equal(again[1], lesson.chances[1])
     assert not np.array_equal(again[0], lesson.chances[0])
 
@@ -51,9 +55,10 @@ def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, l
     inside = lesson.folds == 1
     swapped = np.flatnonzero(inside)
     changed[swapped] = changed[swapped[::-1]]
-    chances = chances_without_fold(lesson.binned, lesson.categorical, changed, lesson.folds, lesson.prior, 0)
-    other = Lesson(lesson.binned, lesson.categorical, changed, lesson.folds, chances, lesson.prior, 0)
-    before, after = (MEMBERS[name].fit(x).held_out_scores(lesson.binned, lesson.folds) for x in (lesson, other))
+    other = _with_labels(lesson, changed)
+    before, after = (
+        MEMBERS[name].fit(x, Steps()).held_out_scores(lesson.binned, lesson.folds) for x in (lesson, other)
+    )
     if name == "nnpu":  # its K networks share one batched product, whose last bits may move
         assert np.allclose(before[inside], after[inside], atol=1e-3)
     else:
@@ -63,7 +68,7 @@ def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, l
 
 @pytest.mark.parametrize("name", sorted(MEMBERS))
 def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: Lesson) -> None:
-    member = MEMBERS[name].fit(lesson)
+    member = MEMBERS[name].fit(lesson, Steps())
     scores = member.scores(lesson.binned)
     assert scores.shape == (3, 400)
     assert np.isfinite(scores).all()
@@ -79,10 +84,10 @@ def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: Lesson)
 def test_networks_do_not_touch_the_global_stream(lesson: Lesson) -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    first = MEMBERS["nnpu"].fit(lesson).scores(lesson.binned)
+    first = MEMBERS["nnpu"].fit(lesson, Steps()).scores(lesson.binned)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(8)
-    assert np.array_equal(MEMBERS["nnpu"].fit(lesson).scores(lesson.binned), first)
+    assert np.array_equal(MEMBERS["nnpu"].fit(lesson, Steps()).scores(lesson.binned), first)
 
 
 def test_balanced_nnpu_is_its_formula_in_both_branches() -> None:
@@ -111,3 +116,35 @@ def test_forest_trees_equal_scikit_learns() -> None:
     again = stored_trees(trees_arrays([trees, trees]))
     folds = np.arange(300) % 2
     assert np.array_equal(held_out(again, unseen, folds), trees.score(unseen))
+
+
+def test_a_wide_table_is_learned_from_the_columns_that_tell_groups_apart() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([1, 0], [40, 160]).astype(np.int8)
+    x = rng.normal(size=(200, 1500)).astype(np.float32)
+    x[labels == 1, 7] += 2.0
+    x[:, 9] = 1.0
+    chosen = telling_columns(x, labels == 1)
+    assert len(chosen) == 1000
+    assert 7 in chosen
+    assert 9 not in chosen
+    assert np.array_equal(telling_columns(x[:, :1000], labels == 1), np.arange(1000))
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_columns_of_a_wide_table_are_chosen_without_the_held_out_labels(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With noise columns and random labels, held-out scores must say nothing about the labels."""
+    monkeypatch.setattr(teachers, "MOST_COLUMNS", 20)
+    rng = np.random.default_rng(1)
+    labels = rng.permutation(np.repeat([1, 0], [60, 240])).astype(np.int8)
+    folds = stratified_folds(labels, 3, 0)
+    none = np.zeros(600, dtype=bool)
+    binned = rng.integers(0, 64, (300, 600)).astype(np.float32)
+    wide = lesson_of(binned, none, labels, folds, 0.3, 0, Steps())
+    member = MEMBERS[name].fit(wide, Steps())
+    own = member.held_out_scores(binned, folds)
+    assert abs(auc_between(own[labels == 1], own[labels == 0]) - 0.5) < 3 * np.sqrt(1 / (12 * 60))
+    seen = member.scores(binned)[0][folds != 0]
+    assert auc_between(seen[labels[folds != 0] == 1], seen[labels[folds != 0] == 0]) > 0.8, "it must have learned"

@@ -69,11 +69,11 @@ class TableRoute:
             self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, labels)
             return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False, seen=seen)
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
-        self._model.fit(table.values, table.categorical, labels)
+        self._model.fit(table.values, table.categorical, labels, folder=settings.folder, progress=settings.progress)
         settings.used["members"] = dict(self._model.weights_)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         # boosted trees on the same columns, twice
-        return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False)
+        return Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
 
     def score(self, X: Any) -> Floats:
         """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""

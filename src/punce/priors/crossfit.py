@@ -23,6 +23,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from punce.errors import InputError
 from punce.priors.features import Float, Rows
+from punce.training.cpus import limited_threads, threads_for
 
 MAX_TRAINING_ROWS = 50_000
 """Unlabelled rows a fold's model is fitted on; all rows are still scored."""
@@ -86,8 +87,9 @@ def out_of_fold(
     folds = folds or (5 if n_p >= 50 else min(10, n_p))
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
     total = np.zeros(len(is_p))
-    for repeat in range(repeats):
-        total += _one_folding(X, is_p, classifier, seed + repeat, min(folds, n_p, n_u))
+    with limited_threads(threads_for(int(np.prod(np.shape(X))))):
+        for repeat in range(repeats):
+            total += _one_folding(X, is_p, classifier, seed + repeat, min(folds, n_p, n_u))
     return OutOfFold(total / repeats, folds, repeats, _announce(is_p, folds))
 
 

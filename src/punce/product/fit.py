@@ -8,7 +8,8 @@
     RUN/MODEL_CARD.md     what the model is, in a page of text
     RUN/history.jsonl     training, one line per epoch
 
-An unfinished run of the same configuration goes on from its checkpoints; one of another is refused.
+An unfinished run of the same configuration resumes from its checkpoints; one of another is refused, and so is a folder
+in which another process is fitting (RUN/.lock).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,11 +36,11 @@ from punce.options import ALWAYS, DEFAULTS, check_options, describe
 from punce.product.page import report_content
 from punce.report import write_report
 from punce.scenario import Scenario
-from punce.storage.files import replacing, write_text
+from punce.storage.files import locked, replacing, write_text
 from punce.training import collectives
 
 Say = Callable[[Any], None]
-_WORK = "work"
+_WORK, _LOCK = "work", ".lock"
 
 
 @dataclass(frozen=True)
@@ -115,18 +117,32 @@ class RunFolder:
         self.path = path
         self._config = json.loads(json.dumps(config))
 
-    def open(self) -> bool:
-        """Take the folder; True if it holds an unfinished run of the same configuration to go on with."""
-        goes_on = self.goes_on()
-        if not goes_on:
-            self._write(finished=False)
-        return goes_on
+    @contextmanager
+    def held(self, say: Say) -> Iterator[None]:
+        """Hold the folder for this run alone: two fits would overwrite each other's checkpoints and results."""
+        is_first = collectives.rank() == 0
+        if is_first:
+            self.resumes()  # refuses what is no folder of ours, before a lock file is left in it
+        with locked(self.path / _LOCK) if is_first else nullcontext(True) as is_alone:
+            if not is_alone:
+                raise InputError(f"another process is fitting in {self.path}; wait for it, or use --out")
+            if is_first and self.open():
+                say(f"resuming the unfinished run in {self.path}")
+            collectives.any_rank(False)  # the other ranks wait until the folder is there
+            yield
 
-    def goes_on(self) -> bool:
+    def open(self) -> bool:
+        """Take the folder; True if it holds an unfinished run of the same configuration to resume."""
+        resumes = self.resumes()
+        if not resumes:
+            self._write(finished=False)
+        return resumes
+
+    def resumes(self) -> bool:
         """Whether it holds an unfinished run of the same configuration; refuses a folder with anything else in it."""
         file = self.path / "config.json"
         if not file.exists():
-            if self.path.is_dir() and any(self.path.iterdir()):
+            if self.path.is_dir() and any(entry.name != _LOCK for entry in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no punce run; name another folder with --out")
             return False
         saved = self._saved(file)
@@ -180,16 +196,13 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
     classifier.set_params(kind=data.kind)
     options = {"data": asdict(source), "model": model.applying(data.kind)}
     folder = RunFolder(out, {**options, "scores": scores, "rows": len(data)})
-    is_first = collectives.rank() == 0
-    if is_first and folder.open():
-        say(f"going on with the unfinished run in {out}")
-    collectives.any_rank(False)  # the others wait until the folder is there
-    X = data.load()
-    noted = _fit(classifier, X, data.labels, folder)
-    outcome = FitOutcome(out, classifier, data, noted)
-    if is_first:
-        _write_results(outcome, checked, X, {**options, "ran": classifier.ran_}, scores)
-        folder.finish(reading=_reading(data), ran=classifier.ran_)
+    with folder.held(say):
+        X = data.load()
+        noted = _fit(classifier, X, data.labels, folder)
+        outcome = FitOutcome(out, classifier, data, noted)
+        if collectives.rank() == 0:
+            _write_results(outcome, checked, X, {**options, "ran": classifier.ran_}, scores)
+            folder.finish(reading=_reading(data), ran=classifier.ran_)
     return outcome
 
 
@@ -199,9 +212,9 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str
     PUClassifier(**asked).check_arguments()
     data, _ = read_and_check(source, say)
     options = {"data": asdict(source), "model": model.applying(data.kind)}
-    goes_on = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).goes_on()
+    resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
     how = describe(check_options(data.kind, asked), asked)
-    where = f"go on with the unfinished run in {out}" if goes_on else f"write {out}"
+    where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     return f"would learn with {how}, prior {model.prior}, and {where}"
 
 

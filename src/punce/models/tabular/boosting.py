@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from punce.labels import UNLABELLED, Labels
-from punce.models.tabular.lesson import Lesson
-from punce.models.tabular.teachers import boosting
+from punce.labels import POSITIVE, UNLABELLED
+from punce.models.tabular.steps import Arrays, Steps
+from punce.models.tabular.teachers import Lesson, boosting, telling_columns
 from punce.models.tabular.trees import Floats, Trees, boosting_trees, held_out, stored_trees, trees_arrays
 
 _LIGHTEST = 1e-3  # a duplicate lighter than this changes no tree but costs its time
@@ -28,15 +29,10 @@ class Boosting:
     students: tuple[Trees, ...]
 
     @classmethod
-    def fit(cls, lesson: Lesson) -> Self:
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
         """Student k learns from every fold but k."""
-        students = []
-        for k in range(lesson.n_folds):
-            rows = lesson.without(k)
-            x = lesson.binned[rows]
-            model = _student(x, lesson.categorical, lesson.labels[rows], lesson.chances[k, rows], lesson.seed + k)
-            students.append(boosting_trees(model, x[:_CHECKED]))
-        return cls(tuple(students))
+        students = (step(f"boosting-{lesson.seed}-{k}", partial(_student, lesson, k)) for k in range(lesson.n_folds))
+        return cls(tuple(map(Trees.from_arrays, students)))
 
     def scores(self, binned: npt.NDArray[np.float32]) -> Floats:
         """Log-odds. Shape: (n, d) -> (K, n)."""
@@ -46,7 +42,7 @@ class Boosting:
         """Each row's score by the student that did not see its fold. Shape: (n,)."""
         return held_out(self.students, binned, folds)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Everything needed to score."""
         return trees_arrays(self.students)
 
@@ -56,13 +52,22 @@ class Boosting:
         return cls(stored_trees(arrays))
 
 
-def _student(
-    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, chances: Floats, seed: int
-) -> Any:
-    hidden = labels == UNLABELLED
-    rows = np.concatenate([np.arange(len(labels)), np.flatnonzero(hidden)])
-    target = np.concatenate([np.ones(len(labels), np.int64), np.zeros(int(hidden.sum()), np.int64)])
-    weights = np.concatenate([chances, 1.0 - chances[hidden]])
+def _student(lesson: Lesson, fold: int) -> Arrays:
+    rows = lesson.without(fold)
+    labels, chances = lesson.labels[rows], lesson.chances[fold, rows]
+    columns = telling_columns(lesson.binned[rows], labels == POSITIVE)
+    x = lesson.binned[np.ix_(rows, columns)]
+    is_u = labels == UNLABELLED
+    twice = np.concatenate([np.arange(len(labels)), np.flatnonzero(is_u)])
+    target = np.concatenate([np.ones(len(labels), np.int64), np.zeros(int(is_u.sum()), np.int64)])
+    weights = np.concatenate([chances, 1.0 - chances[is_u]])
     kept = weights > _LIGHTEST
-    model = boosting(categorical, seed, max_iter=100, max_leaf_nodes=8, min_samples_leaf=10, l2_regularization=1.0)
-    return model.fit(binned[rows[kept]], target[kept], sample_weight=weights[kept])
+    model = boosting(
+        lesson.categorical[columns],
+        lesson.seed + fold,
+        max_iter=100,
+        max_leaf_nodes=8,
+        min_samples_leaf=10,
+        l2_regularization=1.0,
+    ).fit(x[twice[kept]], target[kept], sample_weight=weights[kept])
+    return boosting_trees(model, x[:_CHECKED]).on_columns(columns).arrays()

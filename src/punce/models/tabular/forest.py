@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from punce.columns.one_hot import OneHot
-from punce.models.tabular.lesson import Lesson
+from punce.labels import POSITIVE
+from punce.models.tabular.steps import Arrays, Steps
+from punce.models.tabular.teachers import Lesson, telling_columns
 from punce.models.tabular.trees import Floats, Trees, forest_trees, held_out, stored_trees, trees_arrays
 
 _TREES = 40
@@ -31,24 +34,15 @@ class Forest:
     one_hot: OneHot
 
     @classmethod
-    def fit(cls, lesson: Lesson) -> Self:
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
         """Forest k learns from every fold but k."""
-        from sklearn.ensemble import ExtraTreesRegressor
-
         one_hot = OneHot.fit(lesson.binned, lesson.categorical)
         x = one_hot.transform(lesson.binned)
-        students = []
-        for k in range(lesson.n_folds):
-            rows = lesson.without(k)
-            model = ExtraTreesRegressor(
-                _TREES,
-                min_samples_leaf=_SMALLEST_LEAF,
-                max_depth=_DEEPEST,
-                max_features=1 / 3,
-                random_state=lesson.seed + k,
-            ).fit(x[rows], lesson.chances[k, rows])
-            students.append(forest_trees(model))
-        return cls(tuple(students), one_hot)
+        students = (
+            step(f"forest-{lesson.seed}-{k}", partial(_student, lesson, x, k, step.threads))
+            for k in range(lesson.n_folds)
+        )
+        return cls(tuple(map(Trees.from_arrays, students)), one_hot)
 
     def scores(self, binned: npt.NDArray[np.float32]) -> Floats:
         """Log-odds of the mean chance. Shape: (n, d) -> (K, n)."""
@@ -59,7 +53,7 @@ class Forest:
         """Each row's score by the forest that did not see its fold. Shape: (n,)."""
         return _log_odds(held_out(self.students, self.one_hot.transform(binned), folds))
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Everything needed to score."""
         return {**trees_arrays(self.students), **self.one_hot.arrays()}
 
@@ -69,6 +63,22 @@ class Forest:
         one_hot = OneHot.from_arrays(arrays)
         trees = {name: array for name, array in arrays.items() if name not in one_hot.arrays()}
         return cls(stored_trees(trees), one_hot)
+
+
+def _student(lesson: Lesson, x: npt.NDArray[np.float32], fold: int, threads: int) -> Arrays:
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    rows = lesson.without(fold)
+    columns = telling_columns(x[rows], lesson.labels[rows] == POSITIVE)
+    model = ExtraTreesRegressor(
+        _TREES,
+        min_samples_leaf=_SMALLEST_LEAF,
+        max_depth=_DEEPEST,
+        max_features=1 / 3,
+        random_state=lesson.seed + fold,
+        n_jobs=threads,  # trees have seeds of their own, so threads change no number
+    ).fit(x[np.ix_(rows, columns)], lesson.chances[fold, rows])
+    return forest_trees(model).on_columns(columns).arrays()
 
 
 def _log_odds(chance: Floats) -> Floats:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from punce.models.tabular.boosting import Boosting
 from punce.models.tabular.forest import Forest
-from punce.models.tabular.lesson import Lesson
 from punce.models.tabular.network import Networks
+from punce.models.tabular.steps import Arrays, Steps
+from punce.models.tabular.teachers import Lesson
 from punce.models.tabular.trees import Floats
 
 
@@ -19,8 +20,8 @@ class Member(Protocol):
     """K models of one kind, model k trained without fold k."""
 
     @classmethod
-    def fit(cls, lesson: Lesson) -> Self:
-        """Model k learns from every fold but k."""
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
+        """Model k learns from every fold but k. What takes time goes through `step`, so that a killed fit resumes."""
         ...
 
     def scores(self, binned: npt.NDArray[np.float32]) -> Floats:
@@ -31,7 +32,7 @@ class Member(Protocol):
         """Each row's score by the model that did not see its fold. Shape: (n, d), (n,) -> (n,)."""
         ...
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Everything needed to score, as arrays."""
         ...
 

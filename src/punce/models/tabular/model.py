@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,13 @@ from torch import Tensor
 from punce.columns.bins import Bins
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
-from punce.models.tabular.lesson import Lesson
 from punce.models.tabular.members import MEMBERS, Member
-from punce.models.tabular.teachers import chances_without_fold
+from punce.models.tabular.steps import Arrays, Steps
+from punce.models.tabular.teachers import MOST_COLUMNS, lesson_of
 from punce.models.tabular.trees import Floats
 from punce.scenario import Scenario, check_prior, check_scenario
+from punce.training.cpus import limited_threads, threads_for
 
-Arrays = dict[str, npt.NDArray[Any]]
 _FORMAT = 1
 _FOLDS = 5
 _MOST_UNLABELLED = 50_000
@@ -76,28 +77,69 @@ class TabularPU:
             raise InputError(f"repeats must be at least 1, got {repeats}")
         self.repeats = int(repeats)
 
-    def fit(self, values: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels) -> TabularPU:
-        """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}."""
+    def fit(
+        self,
+        values: npt.NDArray[np.float32],
+        categorical: npt.NDArray[np.bool_],
+        labels: Labels,
+        *,
+        folder: Path | None = None,
+        progress: bool = False,
+    ) -> TabularPU:
+        """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}.
+
+        With a `folder` every finished step is stored there, and a repeated fit reads it instead of computing it.
+        """
         labels = np.asarray(labels)
         values, categorical = _checked(values, categorical, labels)
-        n_positive = int((labels == POSITIVE).sum())
         self.n_columns_ = values.shape[1]
-        self.fitted_: dict[str, list[Member]] = {name: [] for name in self.members}
-        held_out = {name: np.zeros(len(labels)) for name in self.members}
         self.bins_ = Bins.fit(values, categorical)
         binned = self.bins_.transform(values)
-        for repeat in range(self.repeats):
-            seed = self.random_state + 1000 * repeat
-            folds = stratified_folds(labels, min(_FOLDS, n_positive), seed)
-            lesson = _lesson(binned, categorical, labels, folds, self.prior, seed)
-            for name in self.members:
-                member = MEMBERS[name].fit(lesson)
-                self.fitted_[name].append(member)
-                held_out[name] += member.held_out_scores(binned, folds) / self.repeats
+        n_folds = min(_FOLDS, int((labels == POSITIVE).sum()))
+        inputs = {
+            "binned": binned,
+            "categorical": categorical,
+            "labels": labels,
+            "prior": self.prior,
+            "format": _FORMAT,
+        }
+        with Steps(
+            folder,
+            inputs,
+            total=self.repeats * (n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)),
+            rows=len(labels),
+            threads=threads_for(binned.size),
+            shown=progress,
+        ) as step:
+            held_out = self._cross_fit(binned, categorical, labels, n_folds, step)
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
         self.weights_ = member_weights(held_out, labels)
         self.out_of_fold_scores_ = self._combined(held_out)
+        self.notes_ = _notes(values.shape[1], labels)
         return self
+
+    def _cross_fit(
+        self,
+        binned: npt.NDArray[np.float32],
+        categorical: npt.NDArray[np.bool_],
+        labels: Labels,
+        n_folds: int,
+        step: Steps,
+    ) -> dict[str, Floats]:
+        """Fit every member on every folding, and return each one's held-out scores of all rows."""
+        self.fitted_: dict[str, list[Member]] = {name: [] for name in self.members}
+        held_out = {name: np.zeros(len(labels)) for name in self.members}
+        for repeat in range(self.repeats):
+            seed = self.random_state + 1000 * repeat
+            folds = stratified_folds(labels, n_folds, seed)
+            rows = _thinned(labels, seed)
+            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, step)
+            for name in self.members:
+                member = MEMBERS[name].fit(lesson, step)
+                self.fitted_[name].append(member)
+                with limited_threads(step.threads):
+                    held_out[name] += member.held_out_scores(binned, folds) / self.repeats
+        return held_out
 
     def score(self, values: npt.NDArray[np.float32]) -> Floats:
         """Shape: (n, d) -> (n,)."""
@@ -105,10 +147,11 @@ class TabularPU:
         if values.ndim != 2 or values.shape[1] != self.n_columns_:
             raise InputError(f"fitted on {self.n_columns_} columns, got rows of shape {values.shape}")
         binned = self.bins_.transform(values)
-        scores = {
-            name: np.mean([member.scores(binned).mean(axis=0) for member in fitted], axis=0)
-            for name, fitted in self.fitted_.items()
-        }
+        with limited_threads(threads_for(binned.size)):
+            scores = {
+                name: np.mean([member.scores(binned).mean(axis=0) for member in fitted], axis=0)
+                for name, fitted in self.fitted_.items()
+            }
         return self._combined(scores)
 
     def _combined(self, scores: Mapping[str, Floats]) -> Floats:
@@ -186,8 +229,8 @@ def member_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, 
     return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
 
-def _share_below(positive: Floats, hidden: Floats) -> Floats:
-    ordered = np.sort(hidden)
+def _share_below(positive: Floats, unlabelled: Floats) -> Floats:
+    ordered = np.sort(unlabelled)
     below = np.searchsorted(ordered, positive, side="left") + np.searchsorted(ordered, positive, side="right")
     shares: Floats = below / (2 * len(ordered))
     return shares
@@ -198,29 +241,32 @@ def _paired_z(difference: Floats) -> float:
     return float(difference.mean() / error) if error > 0 else 0.0
 
 
-def _lesson(
-    binned: npt.NDArray[np.float32],
-    categorical: npt.NDArray[np.bool_],
-    labels: Labels,
-    folds: npt.NDArray[np.intp],
-    prior: float,
-    seed: int,
-) -> Lesson:
-    rows = _thinned(labels, seed)
-    binned, labels, folds = binned[rows], labels[rows], folds[rows]
-    chances = chances_without_fold(binned, categorical, labels, folds, prior, seed)
-    return Lesson(binned, categorical, labels, folds, chances, prior, seed)
-
-
 def _thinned(labels: Labels, seed: int) -> npt.NDArray[np.intp]:
     """Rows to train on: all labelled ones and at most 50,000 others. Every row is scored all the same."""
-    hidden = np.random.default_rng(seed + 1).permutation(np.flatnonzero(labels == UNLABELLED))[:_MOST_UNLABELLED]
-    return np.sort(np.concatenate([np.flatnonzero(labels == POSITIVE), hidden]))
+    unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(labels == UNLABELLED))
+    return np.sort(np.concatenate([np.flatnonzero(labels == POSITIVE), unlabelled[:_MOST_UNLABELLED]]))
+
+
+def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
+    """Where the work is bounded, a person should know."""
+    notes = []
+    if n_columns > MOST_COLUMNS:
+        notes.append(
+            f"{n_columns:,} columns: each model learned from the {MOST_COLUMNS:,} that differ most between labelled "
+            "and unlabelled rows of its own training rows"
+        )
+    n_unlabelled = int((labels == UNLABELLED).sum())
+    if n_unlabelled > _MOST_UNLABELLED:
+        notes.append(
+            f"the models learned from {_MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random; "
+            "every row was scored"
+        )
+    return tuple(notes)
 
 
 def _scale(scores: Floats, labels: Labels) -> _Scale:
-    hidden = scores[labels == UNLABELLED]
-    return _Scale(float(np.median(hidden)), float(hidden.std()) or 1.0)
+    unlabelled = scores[labels == UNLABELLED]
+    return _Scale(float(np.median(unlabelled)), float(unlabelled.std()) or 1.0)
 
 
 def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Arrays:

@@ -14,8 +14,9 @@ Shapes: K networks, B rows in a batch, W input columns, H hidden units.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Self
 
@@ -24,12 +25,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.adamw import adamw
 
 from punce.columns.bins import MISSING_BIN
 from punce.columns.dense import DenseColumns
 from punce.labels import POSITIVE, UNLABELLED
-from punce.models.tabular.lesson import Lesson
-from punce.training.optim import build_optimizer, set_rate, warmup_cosine
+from punce.models.tabular.steps import Arrays, Steps
+from punce.models.tabular.teachers import Lesson, telling_columns
+from punce.training.optim import warmup_cosine
 
 _HIDDEN = 64
 _STEPS = 300
@@ -37,6 +40,7 @@ _RATE = 5e-3
 _DECAY = 1e-2
 _POSITIVE_ROWS, _UNLABELLED_ROWS = 96, 320
 _ROWS_AT_ONCE = 20_000
+_CELLS_AT_ONCE = 20_000_000  # input cells scored at once: bounds the memory of scoring
 
 
 @dataclass(frozen=True)
@@ -47,30 +51,17 @@ class Networks:
     weights: dict[str, Tensor]
 
     @classmethod
-    def fit(cls, lesson: Lesson) -> Self:
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
         """Network k learns from every fold but k."""
-        columns = DenseColumns.fit(_with_gaps(lesson.binned), lesson.categorical)
-        x = torch.from_numpy(columns.transform(_with_gaps(lesson.binned)))
-        generator = torch.Generator().manual_seed(lesson.seed)
-        net = _Parallel(lesson.n_folds, columns.width, generator)
-        positive, hidden = _rows(lesson, POSITIVE), _rows(lesson, UNLABELLED)
-        optimizer = build_optimizer(net, "adamw", _RATE, _DECAY)
-        for step in range(_STEPS):
-            p, u = _draw(positive, _POSITIVE_ROWS, generator), _draw(hidden, _UNLABELLED_ROWS, generator)
-            scores = net(x[torch.cat([p, u], dim=1)])
-            loss = balanced_nnpu(scores[:, : p.shape[1]], scores[:, p.shape[1] :], lesson.prior).sum()
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            set_rate(optimizer, warmup_cosine(step, _STEPS, _STEPS // 10))
-            optimizer.step()
-        return cls(columns, {name: tensor.detach() for name, tensor in net.state_dict().items()})
+        return cls.from_arrays(step(f"networks-{lesson.seed}", partial(_trained, lesson)))
 
     def scores(self, binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Shape: (n, d) -> (K, n)."""
         net = _network(self.weights)
         parts = []
-        for start in range(0, len(binned), _ROWS_AT_ONCE):
-            x = torch.from_numpy(self.columns.transform(_with_gaps(binned[start : start + _ROWS_AT_ONCE])))
+        size = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, self.columns.width)))
+        for start in range(0, len(binned), size):
+            x = torch.from_numpy(self.columns.transform(_with_gaps(binned[start : start + size])))
             with torch.no_grad():
                 parts.append(net(x.expand(net.n_networks, *x.shape)).double().numpy())
         return np.concatenate(parts, axis=1) if parts else np.empty((net.n_networks, 0))
@@ -80,7 +71,7 @@ class Networks:
         chosen: npt.NDArray[np.float64] = self.scores(binned)[folds, np.arange(len(folds))]
         return chosen
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Everything needed to score."""
         weights = {f"net.{name}": tensor.numpy() for name, tensor in self.weights.items()}
         return {**{f"columns.{name}": array for name, array in self.columns.arrays().items()}, **weights}
@@ -97,15 +88,92 @@ class Networks:
         return cls(DenseColumns.from_arrays(columns), weights)
 
 
+def _trained(lesson: Lesson) -> Arrays:
+    columns = DenseColumns.fit(_with_gaps(lesson.binned), lesson.categorical)
+    x = torch.from_numpy(columns.transform(_with_gaps(lesson.binned)))
+    positive, unlabelled = _rows(lesson, POSITIVE), _rows(lesson, UNLABELLED)
+    inputs = _Inputs(x, lesson)
+    generator = torch.Generator().manual_seed(lesson.seed)
+    net = _Parallel(lesson.n_folds, inputs.width, generator)
+    optimizer = _AdamW(list(net.parameters()))
+    for step in range(_STEPS):
+        p, u = _draw(positive, _POSITIVE_ROWS, generator), _draw(unlabelled, _UNLABELLED_ROWS, generator)
+        scores = net(inputs.take(torch.cat([p, u], dim=1)))
+        loss = balanced_nnpu(scores[:, : p.shape[1]], scores[:, p.shape[1] :], lesson.prior).sum()
+        optimizer.step(torch.autograd.grad(loss, optimizer.weights), _RATE * warmup_cosine(step, _STEPS, _STEPS // 10))
+    weights = inputs.for_all_columns({name: tensor.detach() for name, tensor in net.state_dict().items()})
+    return Networks(columns, weights).arrays()
+
+
+class _Inputs:
+    """The columns each network reads: all, or in a wide table the 1,000 that its own rows choose.
+
+    Shape: x (n, D); columns (K, W).
+    """
+
+    def __init__(self, x: Tensor, lesson: Lesson) -> None:
+        self._x = x
+        chosen = (
+            telling_columns(x.numpy()[rows], lesson.labels[rows] == POSITIVE)
+            for rows in map(lesson.without, range(lesson.n_folds))
+        )
+        self._columns = torch.from_numpy(np.stack(list(chosen)))
+        self.width = self._columns.shape[1]
+        self._is_all = self.width == x.shape[1]
+
+    def take(self, rows: Tensor) -> Tensor:
+        """Shape: (K, B) -> (K, B, W)."""
+        return self._x[rows] if self._is_all else self._x[rows[:, :, None], self._columns[:, None, :]]
+
+    def for_all_columns(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The first layer with a row of zeros for every column that a network did not read."""
+        if self._is_all:
+            return weights
+        narrow = weights["weight.0"]
+        wide = torch.zeros(len(narrow), self._x.shape[1], narrow.shape[2])
+        wide.scatter_(1, self._columns[:, :, None].expand_as(narrow), narrow)
+        return {**weights, "weight.0": wide}
+
+
+class _AdamW:
+    """AdamW by torch's own kernel. The Optimizer class would import torch's compiler, which takes a second or two."""
+
+    def __init__(self, weights: list[nn.Parameter]) -> None:
+        self.weights = weights
+        self._mean = [torch.zeros_like(weight) for weight in weights]
+        self._square = [torch.zeros_like(weight) for weight in weights]
+        self._steps = [torch.zeros(()) for _ in weights]
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], rate: float) -> None:
+        """One step; the fused kernel walks memory, so gradients must lie in it as their weights do."""
+        adamw(
+            self.weights,  # type: ignore[arg-type]
+            [gradient.contiguous() for gradient in gradients],
+            self._mean,
+            self._square,
+            [],
+            self._steps,
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=rate,
+            weight_decay=_DECAY,
+            eps=1e-8,
+            maximize=False,
+        )
+
+
 def _with_gaps(binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """A missing number is in the middle for a network, not below all others."""
     return np.where(binned == MISSING_BIN, np.float32(np.nan), binned)
 
 
-def balanced_nnpu(positive: Tensor, hidden: Tensor, prior: float) -> Tensor:
+def balanced_nnpu(positive: Tensor, unlabelled: Tensor, prior: float) -> Tensor:
     """What each network steps on. Shape: (K, B_P), (K, B_U) -> (K,)."""
     as_positive = F.softplus(-positive).mean(1)
-    r = (F.softplus(hidden).mean(1) - prior * F.softplus(positive).mean(1)) / (1.0 - prior)
+    r = (F.softplus(unlabelled).mean(1) - prior * F.softplus(positive).mean(1)) / (1.0 - prior)
     return torch.where(r >= 0, as_positive + r, -r)
 
 

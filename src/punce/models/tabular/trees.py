@@ -1,14 +1,16 @@
 """Fitted trees as plain arrays: saved without pickle, scored with NumPy alone.
 
-scikit-learn offers no way to store gradient boosting or a forest except pickle. Here all trees of a model lie one
-after another in flat arrays. Internal node k sends a row to ``left[k]`` or ``right[k]``:
+scikit-learn offers no way to store gradient boosting or a forest except pickle. skops stores both without pickle, but
+as scikit-learn's private objects, which another version of scikit-learn may not load. Plain arrays can be read by every
+version and checked before use. All trees of a model lie one after another in them. Internal node k sends a row to
+``left[k]`` or ``right[k]``:
 
 - a number goes left if it is at most ``threshold[k]``;
 - a category code goes left if ``left_codes[category[k], code]``; codes the node never saw go where missing values go;
 - a missing value (NaN) goes left if ``missing_left[k]``.
 
 A leaf points to itself, so that every row can take the same number of steps. Scores are added in scikit-learn's order
-and equal its own to the last bit (tests/tabular/test_trees.py).
+and equal its own to the last bit (tests/models/test_trees.py).
 
 Shapes: T trees, N nodes in all, C categorical splits, n rows, d columns.
 """
@@ -16,7 +18,7 @@ Shapes: T trees, N nodes in all, C categorical splits, n rows, d columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 N_CODES = 256
 """Category codes lie in 0 … 255; scikit-learn's boosting has at most 255 bins."""
-_CELLS = 2_000_000  # rows × trees walked at once: bounds the memory of scoring
+_CELLS = 2_000_000  # rows × trees at once: bounds the memory of scoring
+_SMALL = 40  # nodes a tree
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,40 @@ class Trees:
         """baseline + scale · Σ leaves. Shape: (n, d) -> (n,)."""
         values = np.asarray(values)
         size = max(1, _CELLS // max(1, len(self.roots)))
-        parts = [self._score(values[k : k + size]) for k in range(0, len(values), size)]
+        # A tree of a few nodes is evaluated faster as a whole, for all rows, than by walking each row down.
+        score = self._evaluated if len(self.feature) <= _SMALL * len(self.roots) else self._walked
+        parts = [score(values[k : k + size]) for k in range(0, len(values), size)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def _score(self, values: npt.NDArray[Any]) -> Floats:
+    def _evaluated(self, values: npt.NDArray[Any]) -> Floats:
+        """Every node's value for every row, from the leaves up. Children have larger numbers than their node."""
+        total = np.full(len(values), self.baseline[0])
+        columns = np.ascontiguousarray(values.T)
+        missing = np.isnan(columns) if np.isnan(columns).any() else None
+        last = [*self.roots[1:], len(self.feature)]
+        for root, end in zip(self.roots, last, strict=True):
+            below: dict[int, Any] = {}
+            for k in range(int(end) - 1, int(root) - 1, -1):
+                if self.left[k] == k:
+                    below[k] = self.value[k]
+                    continue
+                left = self._left_at(k, columns[self.feature[k]], None if missing is None else missing[self.feature[k]])
+                below[k] = np.where(left, below.pop(int(self.left[k])), below.pop(int(self.right[k])))
+            total += below[int(root)] * self.scale[0]
+        return total
+
+    def _left_at(self, k: int, x: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+        """Whether each row goes left at node k. Shape: x (n,) -> (n,)."""
+        left: npt.NDArray[np.bool_]
+        if self.category[k] < 0:
+            left = x <= self.threshold[k]
+        else:
+            inside = (x >= 0) & (x < N_CODES)  # a code out of range was never seen in training
+            table = self.left_codes[self.category[k]]
+            left = np.where(inside, table[np.where(inside, x, 0).astype(np.int64)], self.missing_left[k])
+        return left if missing is None else np.where(missing, self.missing_left[k], left)
+
+    def _walked(self, values: npt.NDArray[Any]) -> Floats:
         at = np.repeat(self.roots[:, None], len(values), axis=1)
         has_missing = bool(np.isnan(values).any())
         flat, first = np.ascontiguousarray(values).ravel(), np.arange(len(values)) * values.shape[1]
@@ -75,10 +108,14 @@ class Trees:
         left = x <= self.threshold[at]
         if len(self.left_codes):
             split = self.category[at]
-            inside = (x >= 0) & (x < N_CODES)  # a code out of range was never seen in training
+            inside = (x >= 0) & (x < N_CODES)
             known = self.left_codes[split, np.where(inside, x, 0).astype(np.int64)]
             left = np.where(split >= 0, np.where(inside, known, self.missing_left[at]), left)
         return np.where(np.isnan(x), self.missing_left[at], left) if has_missing else left
+
+    def on_columns(self, columns: npt.NDArray[np.intp]) -> Trees:
+        """The same trees for rows of more columns, of which these have seen `columns`."""
+        return replace(self, feature=columns[self.feature].astype(np.int32))
 
     def arrays(self) -> Arrays:
         """Name -> array, for safetensors."""
