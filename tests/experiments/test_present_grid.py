@@ -107,7 +107,7 @@ def test_a_number_that_is_none_counts_as_missing(tmp_path: Path) -> None:
     store = ResultStore(tmp_path, "laptop")
     write(store, cells[0], {**result(cells[0]), "oracle_accuracy": None, "auc": "0.97"})
     grid = grid_of(tmp_path)
-    assert grid[PUNCE_1K].oracle == {}
+    assert grid[PUNCE_1K].numbers("oracle_accuracy") == {}
     assert cell_text(tables.full(grid), (*MNIST_1K, "puNCE"), "oracle") == "–"
 
 

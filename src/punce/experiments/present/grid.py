@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,26 @@ from punce.experiments.store import Record, ResultStore, parse
 from punce.experiments.tables import Experiment, Place, shown
 
 _COUNT = re.compile(r"[+-]?[\d.]+[k%]?")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How the epoch of a result was chosen: `name` heads a column; `words` is a sentence."""
+
+    name: str
+    words: str
+
+
+WITHOUT_NEGATIVES = Selection("PU-selected", "PU-selected: the epoch was chosen without negatives.")
+ON_TRAINING_LABELS = Selection(
+    "chosen on training labels",
+    "Labels of both classes were given (PNU); what was chosen, was chosen on labelled training rows.",
+)
+ON_VALIDATION_LABELS = Selection(
+    "chosen on validation labels",
+    "Labels of both classes were given (PNU); the step was chosen on the labels of one half of the dev set, and the "
+    "accuracy is that of the other half.",
+)
 
 
 @dataclass(frozen=True)
@@ -40,11 +61,6 @@ class Measured:
     def pu_selected(self) -> dict[int, float]:
         """Test accuracy in per cent, epoch chosen without negatives, by seed."""
         return self.numbers("test_accuracy")
-
-    @property
-    def oracle(self) -> dict[int, float]:
-        """Test accuracy in per cent of the epoch that true test labels would choose, by seed."""
-        return self.numbers("oracle_accuracy")
 
     def summary(self, name: str = "test_accuracy") -> Summary | None:
         """Over seeds; None when there is none."""
@@ -66,6 +82,19 @@ class Grid:
         paper = paper_figure(self.experiment.paper, *place)
         return self.places.get(place, Measured({}, paper=paper))
 
+    @cached_property
+    def selection(self) -> Selection:
+        """The one way in which all results of the table were chosen."""
+        found = {_selection_of(cell) for cell in self.cells.values()} or {WITHOUT_NEGATIVES}
+        if len(found) > 1:
+            raise AssertionError(f"one table with several ways to choose: {sorted(one.name for one in found)}")
+        return found.pop()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is anything to show, if only failures."""
+        return not self.is_empty or any(self.failures())
+
     @property
     def is_empty(self) -> bool:
         """Whether no place has a number, other than those it is there to be compared with."""
@@ -81,10 +110,9 @@ class Grid:
 
     def failures(self) -> Iterator[tuple[Place, int, str]]:
         """(place, seed, error) in the table's order."""
-        for row in self.experiment.rows:
-            for column in self.experiment.columns:
-                for seed, error in sorted(self[row, column].failed.items()):
-                    yield (row, column), seed, error
+        for place in product(self.experiment.rows, self.experiment.columns):
+            for seed, error in sorted(self[place].failed.items()):
+                yield place, seed, error
 
     def group_of(self, place: Place) -> tuple[str, str]:
         """Places of one group are alternatives for one task: what a reader compares.
@@ -100,10 +128,8 @@ class Grid:
     def standings(self) -> dict[tuple[str, str], Standing]:
         """The best of each group with at least two measured members, and those behind it."""
         groups: dict[tuple[str, str], dict[Place, BySeed]] = {}
-        for row in self.experiment.rows:
-            for column in self.experiment.columns:
-                place = (row, column)
-                groups.setdefault(self.group_of(place), {})[place] = self[place].pu_selected
+        for place in product(self.experiment.rows, self.experiment.columns):
+            groups.setdefault(self.group_of(place), {})[place] = self[place].pu_selected
         found = {key: standing(group) for key, group in groups.items()}
         return {key: one for key, one in found.items() if one is not None}
 
@@ -116,6 +142,12 @@ class Grid:
         """Whether the test puts it behind the best of its group."""
         one = self.standings.get(self.group_of(place))
         return one is not None and place in one.behind
+
+
+def _selection_of(cell: Cell) -> Selection:
+    if cell.data.setting != "pnu":
+        return WITHOUT_NEGATIVES
+    return ON_VALIDATION_LABELS if cell.transfer.kind == "fewshot" else ON_TRAINING_LABELS
 
 
 def columns_are_counts(experiment: Experiment) -> bool:

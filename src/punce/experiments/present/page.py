@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -25,31 +25,6 @@ from punce.report.page import asset, content_policy, page_environment
 from punce.report.words import printable, shorten
 
 _LONGEST_ERROR = 1000
-
-
-@dataclass(frozen=True)
-class _Figure:
-    uri: str
-    caption: str
-    alt: str
-
-
-@dataclass(frozen=True)
-class _Part:
-    anchor: str
-    short: str
-    title: str
-    figures: Sequence[_Figure]
-    table: Markup | None
-    full: Markup | None
-    same_as: str | None
-    slips: Sequence[str]
-
-
-@dataclass(frozen=True)
-class _Failure:
-    where: str
-    error: str
 
 
 def render_page(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: str = "") -> str:
@@ -69,35 +44,38 @@ def render_page(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: 
             claims=claims,
             questions=further_questions(grids),
             by_hand=_paragraphs(by_hand),
-            parts=[_part(grids[name], drawn[name]) for name in grids if _is_shown(grids[name])],
+            parts=[_part(grid, drawn[name]) for name, grid in grids.items() if grid.is_shown],
             failures=[failure for grid in grids.values() for failure in _failures(grid)],
         )
     )
     return printable(text)
 
 
-def _is_shown(grid: Grid) -> bool:
-    return not grid.is_empty or any(grid.failures())
+def _part(grid: Grid, drawn: Sequence[Picture]) -> dict[str, Any]:
+    experiment, same = grid.experiment, plotted_table(grid.experiment.paper)
+    return {
+        "anchor": experiment.name,
+        "short": experiment.paper or experiment.title,
+        "title": f"{experiment.paper}: {experiment.title}" if experiment.paper else experiment.title,
+        "figures": [{"uri": _uri(picture), "caption": picture.caption, "alt": picture.alt} for picture in drawn],
+        "table": None if same else html(tables.compact(grid)),
+        "full": None if same else html(tables.full(grid)),
+        "same_as": same,
+        "slips": slips(experiment.paper),
+    }
 
 
-def _part(grid: Grid, drawn: Sequence[Picture]) -> _Part:
-    experiment = grid.experiment
-    short = experiment.paper or experiment.title
-    title = f"{experiment.paper}: {experiment.title}" if experiment.paper else experiment.title
-    figures = [_embedded(picture) for picture in drawn]
-    same = plotted_table(experiment.paper)
-    compact, full = (None, None) if same else (html(tables.compact(grid)), html(tables.full(grid)))
-    return _Part(experiment.name, short, title, figures, compact, full, same, slips(experiment.paper))
-
-
-def _embedded(picture: Picture) -> _Figure:
+def _uri(picture: Picture) -> str:
     encoded = base64.b64encode(for_page(picture.svg).encode("utf-8")).decode("ascii")
-    return _Figure(f"data:image/svg+xml;base64,{encoded}", picture.caption, picture.alt)
+    return f"data:image/svg+xml;base64,{encoded}"
 
 
-def _failures(grid: Grid) -> list[_Failure]:
+def _failures(grid: Grid) -> list[dict[str, str]]:
     return [
-        _Failure(f"{grid.experiment.name}: {place_name(place)}, seed {seed}", shorten(error, _LONGEST_ERROR))
+        {
+            "where": f"{grid.experiment.name}: {place_name(place)}, seed {seed}",
+            "error": shorten(error, _LONGEST_ERROR),
+        }
         for place, seed, error in grid.failures()
     ]
 

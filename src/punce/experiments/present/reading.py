@@ -104,19 +104,7 @@ def _cost(source: str, epochs: Mapping[str, int]) -> str:
 def tally(findings: Iterable[Finding]) -> str:
     """Of 40 claims 12 show, 5 show in part, …"""
     counted = Counter(finding.verdict for finding in findings)
-    words = {
-        Verdict.SHOWS: ("shows", "show"),
-        Verdict.WHERE_MEASURED: ("shows where measured", "show where measured"),
-        Verdict.IN_PART: ("shows in part", "show in part"),
-        Verdict.MIXED: ("is mixed", "are mixed"),
-        Verdict.DOES_NOT: ("does not show", "do not show"),
-        Verdict.OPPOSITE: ("shows the opposite", "show the opposite"),
-        Verdict.OPPOSITE_WHERE_MEASURED: ("shows the opposite where measured", "show the opposite where measured"),
-        Verdict.OPPOSITE_IN_PART: ("shows the opposite in part", "show the opposite in part"),
-        Verdict.ONE_SEED: ("has one seed only", "have one seed only"),
-        Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
-    }
-    parts = [f"{counted[v]} {words[v][counted[v] != 1]}" for v in Verdict if counted[v]]
+    parts = [f"{counted[v]} {v.value[1 + (counted[v] != 1)]}" for v in Verdict if counted[v]]
     return f"Of {counted.total()} claims, " + ", ".join(parts) + "."
 
 

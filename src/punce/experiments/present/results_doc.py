@@ -73,7 +73,7 @@ def _part(grid: Grid, drawn: Sequence[Picture]) -> list[str]:
     experiment = grid.experiment
     title = f"{experiment.paper}: {experiment.title}" if experiment.paper else f"Beyond the paper: {experiment.title}"
     blocks = [f"## {escape_markdown(title)}"]
-    if grid.is_empty and not any(grid.failures()):
+    if not grid.is_shown:
         command = f"punce reproduce {experiment.name} --scale {grid.scale.name}"
         return [*blocks, f"Not measured at this scale yet: `{command}`."]
     for picture in drawn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from punce.experiments.present.grid import Grid, Measured, columns_are_counts, place_name
+from punce.experiments.present.grid import WITHOUT_NEGATIVES, Grid, Measured, columns_are_counts, place_name
 from punce.experiments.present.markup import Cell, Table
 from punce.experiments.present.numbers import (
     BEHIND,
@@ -19,7 +19,6 @@ from punce.experiments.present.numbers import (
     with_deviation,
 )
 from punce.experiments.present.paper_numbers import PaperFigure
-from punce.experiments.present.selection import WITHOUT_NEGATIVES, selection_of
 from punce.experiments.tables import Place, shown
 from punce.report.words import shorten
 
@@ -70,7 +69,7 @@ def _compact_cell(grid: Grid, place: Place) -> Cell:
 
 
 def _notes(grid: Grid, has_paper: bool) -> tuple[str, ...]:
-    chosen = selection_of(grid.cells.values())
+    chosen = grid.selection
     legend = [f"Test accuracy in per cent, {chosen.name}: mean ± standard deviation over seeds{_seed_words(grid)}."]
     legend += [chosen.words] if chosen is not WITHOUT_NEGATIVES else []
     legend += [grid.experiment.note] if grid.experiment.note else []
@@ -120,7 +119,7 @@ def _n_group(grid: Grid) -> int:
 def full(grid: Grid) -> Table:
     """One line per place: spread and interval, both ways of choosing the epoch, the paper, the difference."""
     told = _tells_prior(grid)
-    chosen = selection_of(grid.cells.values())
+    chosen = grid.selection
     numbers = ["seeds", chosen.name, "standard deviation", "standard error", "95 % interval", "oracle", "AUC"]
     numbers += ["linear layer on true labels", "the paper", "ours − paper", *(["prior told (true)"] if told else [])]
     head = [Cell(name) for name in (*grid.experiment.row_heads, grid.experiment.column_head)]

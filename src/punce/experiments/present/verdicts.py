@@ -48,23 +48,27 @@ _OPEN = frozenset({Answer.ONE_SEED, Answer.MISSING})
 
 
 class Verdict(Enum):
-    """What all comparisons of a claim say together: the word for the reader."""
+    """What all comparisons of a claim say together: the word for the reader, and the verb for one claim and several."""
 
-    SHOWS = "shows"
-    WHERE_MEASURED = "shows where measured"
-    IN_PART = "shows in part"
-    MIXED = "mixed"
-    DOES_NOT = "does not show"
-    OPPOSITE = "the opposite shows"
-    OPPOSITE_WHERE_MEASURED = "the opposite where measured"
-    OPPOSITE_IN_PART = "the opposite in part"
-    ONE_SEED = "one seed only"
-    NOT_MEASURED = "not measured"
+    SHOWS = ("shows", "shows", "show")
+    WHERE_MEASURED = ("shows where measured", "shows where measured", "show where measured")
+    IN_PART = ("shows in part", "shows in part", "show in part")
+    MIXED = ("mixed", "is mixed", "are mixed")
+    DOES_NOT = ("does not show", "does not show", "do not show")
+    OPPOSITE = ("the opposite shows", "shows the opposite", "show the opposite")
+    OPPOSITE_WHERE_MEASURED = (
+        "the opposite where measured",
+        "shows the opposite where measured",
+        "show the opposite where measured",
+    )
+    OPPOSITE_IN_PART = ("the opposite in part", "shows the opposite in part", "show the opposite in part")
+    ONE_SEED = ("one seed only", "has one seed only", "have one seed only")
+    NOT_MEASURED = ("not measured", "was not measured", "were not measured")
 
     @property
     def word(self) -> str:
         """For the reader."""
-        return self.value
+        return self.value[0]
 
     @property
     def kind(self) -> str:
@@ -113,11 +117,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Ref:
-    """A quantity at a place of an experiment."""
+    """A quantity at a place of an experiment; `place` has the ids of its row and column in any order."""
 
     experiment: str
-    row: str
-    column: str
+    place: str
     quantity: str = "test_accuracy"
 
 
@@ -136,10 +139,9 @@ class Book:
 
     def values(self, ref: Ref) -> BySeed:
         """The quantity by seed; empty where nothing was measured."""
-        grid = self._grids.get(ref.experiment)
-        if grid is None:
-            return {}
-        measured = grid[ref.row, ref.column]
+        grid, wanted = self._grids.get(ref.experiment), set(ref.place.split("/"))
+        places = grid.places if grid is not None else {}
+        measured = next((m for (row, column), m in places.items() if {*row.split("/"), column} == wanted), Measured({}))
         derived = _DERIVED.get(ref.quantity)
         return derived(measured) if derived else measured.numbers(ref.quantity)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from punce.experiments.present.figures.against import draw_against
-from punce.experiments.present.figures.bars import draw_transfer
+from punce.experiments.present.figures.against import draw_against, draw_transfer
 from punce.experiments.present.figures.epochs import draw_epochs
 from punce.experiments.present.figures.scatter import draw_scatter
 from punce.experiments.present.figures.style import as_svg, drawing, for_page
