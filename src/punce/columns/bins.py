@@ -11,7 +11,7 @@ distinct values, each of which should have a bin of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +53,16 @@ class Bins(StoredArrays):
         return np.where(np.isnan(values), own, binned)
 
 
-def quantile_bins(column: npt.NDArray[Any], n_bins: int) -> npt.NDArray[np.intp]:
+def quantile_bins(
+    column: npt.NDArray[Any], n_bins: int, edges: Literal["lower", "linear"] = "lower"
+) -> npt.NDArray[np.intp]:
     """The bin of each value of a column, 0 … `n_bins` − 1, by its quantiles; NaN must not occur. (n,) -> (n,).
 
-    For methods of a single fit, which store no edges: a value on an edge belongs to the bin above.
+    For methods of a single fit, which store no edges. A value on an edge belongs to the bin above; `edges` says
+    whether they are values of the column or lie between them.
     """
-    edges = np.unique(np.quantile(column, np.linspace(0.0, 1.0, n_bins + 1)[1:-1], method="lower"))
-    return np.searchsorted(edges, column, side="right")
+    cuts = np.unique(np.quantile(column, np.linspace(0.0, 1.0, n_bins + 1)[1:-1], method=edges))
+    return np.searchsorted(cuts, column, side="right")
 
 
 def _cuts(column: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

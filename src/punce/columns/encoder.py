@@ -109,8 +109,8 @@ class TableEncoder:
         frame = _checked(frame)
         columns: list[Column] = []
         left_out: dict[str, str] = {}
-        for name in frame.columns:
-            made = _fit_column(frame[name], name)
+        for name, series in zip(map(str, frame.columns), (s for _, s in frame.items()), strict=True):
+            made = _fit_column(series, name)
             if isinstance(made, str):
                 left_out[name] = made
             else:

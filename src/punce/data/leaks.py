@@ -70,7 +70,7 @@ def _mean_ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def strongest_separations(frame: pd.DataFrame, is_labelled: npt.NDArray[np.bool_]) -> dict[str, tuple[float, str]]:
     """For each column the strongest separation it gives, and by what: its values, or where it is missing."""
-    plain = [name for name in frame.columns if _is_complete(frame[name])]
+    plain = [str(name) for name, series in frame.items() if _is_complete(series)]
     together = dict(zip(plain, separation(frame[plain].to_numpy(np.float64), is_labelled).tolist(), strict=True))
     return {
         name: (together[name], "values") if name in together else _column_separation(frame[name], is_labelled)

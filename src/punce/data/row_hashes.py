@@ -19,13 +19,13 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 def hash_table(frame: pd.DataFrame, left_out: Collection[str]) -> Hashes:
     """Rows of a table, without the columns that differ by design (row numbers) or cannot be compared."""
-    kept = [name for name in frame.columns if name not in left_out]
+    kept = [series for name, series in frame.items() if name not in left_out]
     if not kept:
         return np.arange(len(frame), dtype=np.uint64)
     hashes: Hashes = np.zeros(len(frame), dtype=np.uint64)
-    for name in kept:
-        # a polynomial in an odd number, modulo 2^64: equal rows only where (nearly) all columns are equal
-        hashes = hashes * _ODD + hash_values(frame[name])
+    for series in kept:
+        # a polynomial in an odd number, modulo 2^64: unequal rows have equal sums with a chance of 2^-64
+        hashes = hashes * _ODD + hash_values(series)
     return hashes
 
 

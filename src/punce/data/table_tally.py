@@ -103,8 +103,8 @@ class TableTally:
 
     def add(self, frame: pd.DataFrame, labels: Labels | None) -> None:
         """Count one batch."""
-        for name in frame.columns:
-            self.columns.setdefault(name, ColumnTally(name)).add(frame[name])
+        for name, series in frame.items():
+            self.columns.setdefault(str(name), ColumnTally(str(name))).add(series)
         if labels is None:
             return
         if self._incomparable is None:  # decided on the first batch, so that all rows are compared alike

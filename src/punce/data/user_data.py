@@ -64,6 +64,9 @@ class UserData:
 
     def batches(self, size: int = BATCH_ROWS) -> Iterator[UserData]:
         """The rows in order, `size` at a time."""
+        if len(self) <= size:  # no copy
+            yield self
+            return
         for start in range(0, len(self), size):
             yield self.take(np.arange(start, min(start + size, len(self))))
 

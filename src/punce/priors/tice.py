@@ -121,7 +121,7 @@ def _binned(rows: Rows, chosen: Indices) -> tuple[Codes, npt.NDArray[np.bool_]]:
             order[np.argsort(-frequency, kind="stable")] = np.arange(len(levels))
             codes[there, k] = np.minimum(order[np.searchsorted(levels, seen)] + 1, _BINS - 1)
         elif len(seen):
-            codes[there, k] = quantile_bins(seen, _BINS - 1) + 1
+            codes[there, k] = quantile_bins(seen, _BINS - 1, "linear") + 1
     return codes, rows.categorical
 
 
