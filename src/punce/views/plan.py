@@ -7,6 +7,7 @@ ranks and workers do not change them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
@@ -66,6 +67,39 @@ class Draws:
         check_rows(rows, n_batch, self.n_rows)
         rows = rows.to(device=device, dtype=torch.int64)
         return [counter.row_keys(rows, seed=self.seed, epoch=self.epoch, view=which) for which in range(2)]
+
+
+class RowWise(ABC):
+    """A view that needs nothing but the rows of a batch and their keys: it defines `clean` and `one`."""
+
+    @abstractmethod
+    def clean(self, x: Tensor) -> Tensor:
+        """The checked rows, not augmented. (b, ...) -> (b, ...)."""
+
+    @abstractmethod
+    def one(self, x: Tensor, keys: Tensor) -> Tensor:
+        """One view of checked rows. Shape: x (b, ...), keys (b,) -> (b, ...)."""
+
+    def fit(self, X: Tensor) -> Self:
+        """Nothing is learned."""
+        return self
+
+    def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> RowWisePlan:
+        """The views of one epoch; `X` is not needed."""
+        return RowWisePlan(self, Draws(n_rows, seed, epoch))
+
+
+@dataclass(frozen=True)
+class RowWisePlan:
+    """One epoch of a row-wise view."""
+
+    view: RowWise
+    draws: Draws
+
+    def apply(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Both views of a batch. Shape: x (b, ...), rows (b,) -> (2, b, ...) on x's device."""
+        x = self.view.clean(x)
+        return torch.stack([self.view.one(x, keys) for keys in self.draws.keys(rows, len(x), x.device)])
 
 
 def check_rows(rows: Tensor, n_batch: int, n_rows: int) -> None:
