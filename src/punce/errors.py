@@ -12,4 +12,4 @@ class InputError(PunceError, ValueError):
 
 
 class WriteError(PunceError):
-    """A file could not be written (full disk, no permission); what stood there before still does."""
+    """A file could not be written (full disk, no permission); the previous file is intact."""

@@ -1,8 +1,8 @@
 """The Stanford Sentiment Treebank as a two-class set, in its two layouts. Positive reviews are the positive class.
 
 ``sst2`` is GLUE's: 67,349 phrases to train on; the published test part has no labels, so the 872 sentences of dev are
-the test part here (the few-shot experiments halve it, RECIPES §5). ``sst2_sentence`` has whole sentences only:
-6,920 / 872 / 1,821, all labelled.
+the test part here (the few-shot experiments choose on one half and test on the other). ``sst2_sentence`` has whole
+sentences only: 6,920 / 872 / 1,821, all labelled.
 """
 
 from __future__ import annotations

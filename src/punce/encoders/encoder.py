@@ -1,4 +1,4 @@
-"""What every encoder offers: features, projections, and a linear head that watches without steering."""
+"""What every encoder offers: features, projections, and a linear head that only monitors the features."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _from_hub(name: str) -> Path:
 
     try:
         return Path(snapshot_download(name, allow_patterns=_FETCHED, ignore_patterns=["*/*"]))
-    except Exception as error:  # the hub has two dozen kinds of them, and to the caller they all mean this:
+    except Exception as error:  # huggingface_hub has two dozen kinds of errors, and to the caller all mean the same
         why = str(error).strip().split("\n")[0].rstrip(". ")
         raise InputError(
             f"the encoder {name!r} cannot be reached ({why}). Give the path of a folder that holds it (config.json, "

@@ -173,8 +173,8 @@ class Transformer(Encoder):
             except InputError as error:
                 seen.append(str(error))
         raise InputError(
-            f"the model was trained on the text encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which is "
-            f"not to be had: {'; '.join(seen)}. Set {VARIABLE} to the folder that holds it"
+            f"the model was trained on the text encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which was "
+            f"not found: {'; '.join(seen)}. Set {VARIABLE} to the folder that holds it"
         )
 
 

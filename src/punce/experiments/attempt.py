@@ -54,7 +54,7 @@ class Report:
 
 
 def attempt(task: Task) -> Report:
-    """Do the cell unless it is done or another process is at it."""
+    """Do the cell unless it is done or another process is working on it."""
     _end_with(task.runner)
     store, began = ResultStore(task.results, task.scale), time.perf_counter()
     try:
@@ -113,7 +113,7 @@ def failure(error: Exception, seconds: float = 0.0) -> Report:
 
 
 def record_failure(store: ResultStore, cell: Cell, error: str) -> None:
-    """Store that and why a cell failed, unless another process is at it now or it cannot be written."""
+    """Store that and why a cell failed, unless another process is working on it now or it cannot be written."""
     with suppress(OSError), store.claim(cell) as is_ours:
         if is_ours:
             _write_failure(store, cell, error)

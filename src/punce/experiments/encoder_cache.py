@@ -78,7 +78,7 @@ class EncoderCache:
         except InputError:
             if not has_begun:
                 raise
-            shutil.rmtree(work)  # checkpoints that this version of the code cannot go on from
+            shutil.rmtree(work)  # checkpoints that this version of the code cannot resume
             history = train(encoder, work)
         made = Pretrained(history, time.perf_counter() - began)
         content = {"config": config, "history": made.history, "seconds": made.seconds}

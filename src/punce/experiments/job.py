@@ -1,4 +1,4 @@
-"""A cell at work: its rows and labels, its encoder, the priors it is told, its head, and the eyes on test rows."""
+"""A running cell: its rows and labels, its encoder, the priors it is told, its head, and how test rows are watched."""
 
 from __future__ import annotations
 

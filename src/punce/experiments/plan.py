@@ -76,7 +76,7 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _require_known(only: Sequence[str], places: Iterable[tuple[str, Place]], scale: Scale) -> None:
-    """Refuse filters with a part that no place has: a slip of the pen would leave out what was meant."""
+    """Refuse filters with a part that no place has: a typing error would leave out cells without notice."""
     known = {part for name, place in places for part in _parts(name, place)}
     unknown = [part for text in only for part in _alternatives(text) if part not in known]
     if unknown:

@@ -88,7 +88,7 @@ class ResultStore:
         return record.result if record is not None and record.is_done else None
 
     def write(self, record: Record) -> Path:
-        """Put a record in its place, whole or not at all; for who has claimed the cell. A damaged file is kept."""
+        """Write a record whole or not at all, in the process that claimed the cell. A damaged file is kept."""
         path, text = self.folder / f"{record.key[:16]}.json", _text(record)
         _keep_damaged(path, record.key)
         write_text(path, text)
@@ -99,7 +99,7 @@ class ResultStore:
         return self.results / "work" / cell.name
 
     def claim(self, cell: Cell) -> AbstractContextManager[bool]:
-        """Whether this process has the cell to itself inside the block; False if another is at it."""
+        """Whether this process has the cell to itself inside the block; False if another has it."""
         return locked(self.results / "work" / "locks" / f"{self.scale}-{cell.name}.lock")
 
 

@@ -1,4 +1,4 @@
-"""Class-prior estimators: how many positives hide among the unlabelled rows.
+"""Class-prior estimators: how many positives are among the unlabelled rows.
 
 Add an estimator: one file with a frozen dataclass that has ``reads``, ``monotone_invariant`` and ``estimate``, and
 one line in :data:`PRIORS`. The contract suite in ``tests/priors`` finds it there.

@@ -55,7 +55,7 @@ def about_scores(sample: Sample) -> list[str]:
 
 
 def about_estimate(method: str, estimate: RawEstimate) -> list[str]:
-    """What the estimate itself gives away."""
+    """What the estimate itself shows."""
     cautions = []
     if estimate.bound == "upper":
         cautions.append(
@@ -78,7 +78,7 @@ def about_estimate(method: str, estimate: RawEstimate) -> list[str]:
 
 
 def about_agreement(estimates: Sequence[PriorEstimate], spread: float) -> list[str]:
-    """Whether the estimators tell the same story."""
+    """Whether the estimators agree."""
     if len(estimates) < 2 or spread <= DISAGREEMENT:
         return []
     by_value = sorted(estimates, key=lambda estimate: estimate.value)

@@ -115,7 +115,7 @@ class PriorEstimate:
 class PriorTable:
     """Every estimator's answer on the same rows, and whether they agree.
 
-    Iterates over the estimates that came about; ``table["bbe"]`` picks one by name. `failures` holds the reason of
+    Iterates over the estimates that were computed; ``table["bbe"]`` picks one by name. `failures` holds the reason of
     each estimator that could not be run. `spread` is the largest minus the smallest value among the estimators
     without a bound warning, `median` their median.
     """

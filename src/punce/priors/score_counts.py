@@ -83,7 +83,7 @@ def _cells(scores: Float, thresholds: Float) -> Counts:
 
 
 def wilson(successes: npt.NDArray[np.integer], trials: int, z: float, side: int) -> Float:
-    """Wilson's score bound for a share, upper (side = 1) or lower (side = -1); sensible at 0 and at all."""
+    """Wilson's score bound for a share, upper (side = 1) or lower (side = -1); sensible also at shares of 0 and 1."""
     share = successes / trials
     centre = share + z * z / (2 * trials)
     half = z * np.sqrt(share * (1 - share) / trials + z * z / (4.0 * trials * trials))

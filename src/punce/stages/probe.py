@@ -192,12 +192,12 @@ def zero_linear(size: int, *, like: Tensor) -> nn.Linear:
 
 
 class Sketch:
-    """In a checkpoint, what tells numbers from others; when a checkpoint brings other ones, it refuses them.
+    """A sketch of an array, kept in checkpoints: a checkpoint with another sketch is refused.
 
-    Not a checksum: another number of threads, or another machine, gives an encoder's outputs other last bits, and such
-    a run may be resumed. Each number of the sketch is Σ ±x over all entries, with signs of its own, divided by the root
-    of their number. Rounding moves it by less than the tolerance, one other row among a million by about the tolerance,
-    and there are 32 of them.
+    It is not a checksum, because other threads or another machine change the last bits of an encoder's outputs, and
+    such a run may be resumed. Each of its 32 numbers is Σ ±x over all entries, with its own signs, divided by the root
+    of their number. Rounding changes a number by less than the tolerance. One other row among a million changes it by
+    about the tolerance.
 
     Shape: x (n, D).
     """

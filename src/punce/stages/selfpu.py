@@ -1,8 +1,8 @@
 """Self-PU (Chen, Chen, Chen, Yuan, Gong, Chen & Wang, ICML 2020), written from the idea.
 
 Two networks learn from the same batches. Each picks the unlabelled rows it is surest of (its *trusted* set, growing as
-training goes on); these leave the PU risk and are learned from the other network's soft labels, while nnPU goes on
-with the rest and the prior of what is left. Each network is also held to its teacher, the running average of itself.
+training goes on); these leave the PU risk and are learned from the other network's soft labels, while nnPU learns from
+the rest, with the prior of the rest. Each network is also kept close to its teacher, the running average of itself.
 
 The paper's third part, weights for the trusted rows meta-learned on clean validation labels, is left out: it needs
 labelled negatives, which a PU problem does not have.
@@ -33,7 +33,7 @@ from punce.training.optim import OptimizerName
 from punce.training.run import Stateful
 from punce.views import View
 
-_SECOND_SEED = 1 << 20  # the second network's weights: far from the seeds people count up
+_SECOND_SEED = 1 << 20  # seed offset of the second network: far from the small seeds that people use
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,13 @@ _MIX_STREAM = 31
 class VPUConfig:
     """How to train vPU. Their settings: λ 0.03 and rate 3e-5 on CIFAR, 0.3 and 3e-4 on Fashion-MNIST, 0.1 on tables.
 
-    Adam with `betas` (0.5, 0.99). Nothing in the loss keeps a network from learning a small P by heart, so the rate
+    Adam with `betas` (0.5, 0.99). Nothing in the loss keeps a network from memorising a small P, so the rate
     must be so low that the best moment is not over within the first epoch: the wider the network, the lower (an MLP of
     width 1000 with 800 labelled rows: 2e-5). If the held-out loss rises from the start, lower it. P and U fill
     `labelled_share` and the rest of every batch: half and half in the paper; None keeps the shares of the data, which
     over-fits a small P more slowly. `validation_share` of P and U chooses the epoch and sets the scale; with 0 the last
     epoch and the training rows do. `quantile` of Φ stands for probability 1 (the maximum would be one outlier).
-    `from_scratch` draws the encoder anew from the seed; otherwise training goes on from the weights it has.
+    `from_scratch` draws the encoder anew from the seed; otherwise training starts from the weights it has.
     """
 
     epochs: int = 20
@@ -115,7 +115,7 @@ class _Variational(RowStage):
     def __init__(self, encoder: Encoder, rows: RawRows, config: VPUConfig) -> None:
         self.scorer, self._vpu = Scorer(encoder), config
         # Not from zero: Adam moves the encoder at the same pace however small the head, which at these rates stays
-        # small for so long that the encoder knows P by heart before Φ says anything about other rows.
+        # small for so long that the encoder has memorised P before Φ says anything about other rows.
         reinitialise(self.scorer.head, config.seed)
         super().__init__(self.scorer, rows, config, optimizer_options={"betas": config.betas})
         self._risk = VPU(config.mixup_weight, config.mixup_alpha)

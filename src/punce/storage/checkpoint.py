@@ -93,7 +93,7 @@ class CheckpointStore:
         except TensorError as error:
             raise CheckpointError(str(error)) from None
         self._last = max([self._last, *(int(name.split("-")[1]) for name in self.names())]) + 1
-        self._prune()  # what runs killed between renaming and pruning have left, which would add up
+        self._prune()  # left by runs that were killed between renaming and pruning
         self._remove_temporary()
         path, temporary = self.folder / f"checkpoint-{self._last:06d}-step-{step}", self._temporary()
         try:

@@ -64,5 +64,5 @@ def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
 
 def _is_or_holds(source: Path, file: Path) -> bool:
     if not source.exists():
-        return False  # the reader says so in its own words
+        return False  # the reader reports it
     return file.samefile(source) or (source.is_dir() and source.resolve() in file.resolve().parents)

@@ -37,7 +37,7 @@ class ModelWriteError(ModelFileError, WriteError):
 
 def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
     """Write the model folder whole; an existing one is replaced at the last moment, if it holds nothing but a model."""
-    folder = folder.resolve()  # a link keeps pointing to the model, "." has a name
+    folder = folder.resolve()  # resolved, so that a link keeps pointing to the model and "." gets a name
     text = json.dumps({"format": FORMAT, **content}, allow_nan=False).encode()
     kept, temporary = storable(tensors), _beside(folder, "tmp")
     try:
@@ -104,7 +104,7 @@ def _digests(folder: Path) -> dict[str, Any] | None:
 
 
 def _beside(folder: Path, ending: str) -> Path:
-    """A name of our own: a killed process may have left one behind, and in containers all have the same number."""
+    """A unique name: a killed process may have left one behind, and in containers many processes have the same pid."""
     return folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
 
 

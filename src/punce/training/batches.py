@@ -1,6 +1,6 @@
 """Which rows make up which batch: a pure function of (seed, step), so that a resumed run sees the same batches.
 
-Every row comes once per epoch, in batches of nearly equal size (no small last batch for BatchNorm to stumble over),
+Every row comes once per epoch, in batches of nearly equal size (BatchNorm would suffer from a small last batch),
 with the labelled rows dealt evenly over the batches. Where there are too few labelled rows for every batch to get some
 they are dealt again within the epoch. A batch is the *global* batch; :func:`own_part` cuts out a rank's share.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 from punce.errors import InputError
 from punce.labels import UNLABELLED, Labels
 
-_CYCLED = 1 << 32  # stream of the shuffles that run on over epochs; those of one epoch are numbered from 0
+_CYCLED = 1 << 32  # stream of the shuffles that continue over epochs; those of one epoch are numbered from 0
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class StratifiedBatches:
         """The rows of one label value in the order in which this epoch deals them.
 
         As many whole shuffles as fit, so that no row is left out of an epoch; what is still missing is taken from
-        shuffles that go on where the last epoch stopped, so that in the long run every row comes equally often.
+        shuffles that continue where the last epoch stopped, so that in the long run every row comes equally often.
         """
         whole, rest = divmod(self._needed(len(members), value), len(members))
         shuffles = [self._shuffled(members, epoch, value, stream) for stream in range(whole)]

@@ -30,7 +30,7 @@ _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 @contextmanager
 def joined(timeout: float = 600.0) -> Iterator[None]:
-    """Inside, this process is part of the group that torchrun describes; outside, of none, and its threads are gone.
+    """Inside the block this process belongs to torchrun's group; afterwards to none, and the group's threads end.
 
     Ranks that end well wait for each other before they leave. A rank that fails leaves at once, so that its peers
     notice. Started without torchrun, or in a group that the caller made, this does nothing.

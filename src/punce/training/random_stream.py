@@ -1,4 +1,4 @@
-"""torch's global random streams, borrowed: weights and dropout are drawn from a seed and the caller's draws go on."""
+"""torch's global random streams with a seed of our own for a while; afterwards they are as the caller left them."""
 
 from __future__ import annotations
 

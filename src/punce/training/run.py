@@ -47,7 +47,7 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 class TrainingError(PunceError):
-    """Training cannot go on: a non-finite loss or gradient, a checkpoint of another run."""
+    """Training cannot continue: a non-finite loss or gradient, a checkpoint of another run."""
 
 
 class RunWarning(UserWarning):
@@ -327,7 +327,8 @@ def _surely_finite(gradients: list[Tensor]) -> bool:
 
 
 def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]:
-    """Around a stage's run: dropout is a function of `seed` and differs between ranks; the caller's streams stay put.
+    """Around a stage's run: dropout is a function of `seed` and differs between ranks; the caller's streams do not
+    change.
 
     The :class:`Run` must be made inside, because resuming sets the streams to where the checkpoint left them.
     """
@@ -335,7 +336,7 @@ def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]
 
 
 def fingerprint(X: Tensor, labels: Labels) -> str:
-    """Of the data themselves: a run must not go on with other rows or another labelled set of the same size."""
+    """Of the data themselves: a run must not resume with other rows or another labelled set of the same size."""
     digest = hashlib.sha256(labels.tobytes())
     for part in torch.split(X, 4096):
         digest.update(_raw(part))
@@ -343,7 +344,7 @@ def fingerprint(X: Tensor, labels: Labels) -> str:
 
 
 def weights_fingerprint(module: nn.Module, without: tuple[str, ...] = ()) -> str:
-    """Of the weights and buffers a run begins at: it must not go on from a checkpoint of a run that began elsewhere.
+    """Of the weights and buffers a run begins at: it must not resume a run that began with other weights.
 
     Parts whose names begin with one of `without` take no part in the stage. Take it before the first step, and after
     DistributedDataParallel has given every rank the weights of the first.

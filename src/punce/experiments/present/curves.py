@@ -24,7 +24,7 @@ def curves_by_seed(measured: Measured) -> dict[int, list[float]]:
 
 
 def drop_by_seed(measured: Measured) -> dict[int, float]:
-    """Points lost between the best epoch and the last: what over-fitting costs who does not stop in time."""
+    """Points lost between the best epoch and the last: what over-fitting costs without early stopping."""
     return {seed: max(curve) - curve[-1] for seed, curve in curves_by_seed(measured).items()}
 
 

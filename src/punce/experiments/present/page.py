@@ -1,6 +1,6 @@
 """One self-contained page with every table and figure: no script, no request, light and dark, desk and phone.
 
-It wears the report's style sheet. Figures are images with their own colours for dark mode; texts pass through Jinja2's
+It uses the report's style sheet. Figures are images with their own colours for dark mode; texts pass through Jinja2's
 autoescape, tables through markupsafe, and the policy admits the style sheet by its hash and nothing else.
 """
 

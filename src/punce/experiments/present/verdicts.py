@@ -100,7 +100,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """One seed settles nothing; what is not settled does not count, but is not passed over in silence."""
+        """Comparisons with one seed settle nothing and do not count, but the verdict says that there are some."""
         answers = {line.answer for line in self.lines}
         settled = answers - _OPEN
         if not settled:
