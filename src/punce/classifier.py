@@ -40,10 +40,10 @@ from punce.models.configs import plain_configs
 from punce.models.heads import check_head
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device
-from punce.options import check_encoder, check_options, describe
+from punce.options import check_arguments, check_options, describe
 from punce.priors import PriorEstimate, estimate_prior
 from punce.risks import RISKS
-from punce.scenario import Scenario, check_prior, check_scenario
+from punce.scenario import Scenario, check_prior
 from punce.storage.model_file import ModelFileError, read_model, write_model
 
 Floats = npt.NDArray[np.float64]
@@ -175,22 +175,10 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
     def check_arguments(self) -> None:
         """Refuse arguments that cannot work, before anything is read or written."""
         check_rule(self.threshold)
-        check_scenario(self.scenario)
-        if isinstance(self.loss, str) and self.loss not in LOSSES:
-            raise InputError(f"loss must be one of {sorted(LOSSES)}, a loss object or None, got {self.loss!r}")
-        check_head(self.risk)
-        if self.transfer not in ("probe", "finetune"):
-            raise InputError(f"transfer must be 'probe' or 'finetune', got {self.transfer!r}")
         if self.kind != "auto" and self.kind not in KINDS:
             raise InputError(f"kind must be 'auto' or one of {list(KINDS)}, got {self.kind!r}")
-        if isinstance(self.prior, str):
-            if self.prior != "auto":
-                raise InputError(f"prior must be a number in (0, 1) or 'auto', got {self.prior!r}")
-        else:
-            check_prior(self.prior, open_interval=True)
-        check_encoder(self.encoder, self.kind)
-        if self.epochs is not None and self.epochs < 1:
-            raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {self.epochs}")
+        check_arguments(self.get_params(deep=False))
+        check_head(self.risk)
         plain_configs(self.configs, self.loss, self.risk)
         _check_random_state(self.random_state)
         check_device(self.device)

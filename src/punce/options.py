@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from punce.errors import InputError
+from punce.scenario import check_prior, check_scenario
 
 ALWAYS = ("prior", "scenario", "threshold", "random_state")
 """Options that apply to every kind of input, beside `encoder` and `kind`, which decide what runs."""
@@ -21,6 +22,9 @@ ALWAYS = ("prior", "scenario", "threshold", "random_state")
 DEFAULTS: dict[str, Any] = {"loss": "punce", "risk": "nnpu", "transfer": "probe", "epochs": None, "device": "auto"}
 """Options that apply to some of the ways to learn only, as PUClassifier sets them."""
 
+LOSS_NAMES = ("dcl", "infonce", "punce", "scl")
+HEAD_NAMES = ("nnpu", "pn", "pupl", "pvu", "selfpu", "upu", "vpu")
+"""The keys of ``punce.losses.LOSSES`` and ``punce.models.heads.HEADS``, known here without importing torch."""
 VECTOR_ENCODERS = ("mlp", "linear", "identity")
 IMAGE_ENCODERS = ("allconv", "resnet18")
 _STAGE_WITH_EPOCHS = ("pretrain", "finetune", "vpu", "selfpu")
@@ -80,6 +84,26 @@ WAYS: dict[str, Way] = {
         "risk='selfpu' trains its own networks from scratch: give loss=None (--loss none)",
     ),
 }
+
+
+def check_arguments(asked: Mapping[str, Any]) -> None:
+    """Refuse names and numbers that PUClassifier does not know. Objects are looked at where they are used."""
+    loss, risk, prior, epochs = (asked[name] for name in ("loss", "risk", "prior", "epochs"))
+    check_scenario(asked["scenario"])
+    if isinstance(loss, str) and loss not in LOSS_NAMES:
+        raise InputError(f"loss must be one of {list(LOSS_NAMES)}, a loss object or None, got {loss!r}")
+    if isinstance(risk, str) and risk not in HEAD_NAMES:
+        raise InputError(f"risk must be one of {list(HEAD_NAMES)} or a risk object, got {risk!r}")
+    if asked["transfer"] not in ("probe", "finetune"):
+        raise InputError(f"transfer must be 'probe' or 'finetune', got {asked['transfer']!r}")
+    if isinstance(prior, str):
+        if prior != "auto":
+            raise InputError(f"prior must be a number in (0, 1) or 'auto', got {prior!r}")
+    else:
+        check_prior(prior, open_interval=True)
+    check_encoder(asked["encoder"], asked.get("kind", "auto"))
+    if epochs is not None and epochs < 1:
+        raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {epochs}")
 
 
 def way_of(kind: str, asked: Mapping[str, Any]) -> str:

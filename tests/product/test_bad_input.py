@@ -324,7 +324,7 @@ def test_other_refusals_of_predict(refused: Callable[..., str]) -> None:
     assert "deploy_prior must lie in" in refused("predict", "run", "new.csv", "--out", "out.csv", "--deploy-prior", 1)
     assert "batch-rows" in refused("predict", "run", "new.csv", "--out", "out.csv", "--batch-rows", 0)
     assert "bad_config" in refused("predict", "bad_config", "new.csv", "--out", "out.csv")
-    assert "no_run holds no model" in refused("predict", "no_run", "new.csv", "--out", "out.csv")
+    assert "no_run does not exist" in refused("predict", "no_run", "new.csv", "--out", "out.csv")
     assert "new.csv" in refused("predict", "run", "new.csv", "--out", "new.csv/out.csv", code=SYSTEM)
 
 

@@ -12,7 +12,8 @@ from punce.cli import reading
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from punce.product.fit import DataOptions, FitOutcome, ModelOptions
+    from punce.product.fit import FitOutcome
+    from punce.product.plan import DataOptions, ModelOptions
 
 _THRESHOLD = "accuracy, f1, precision=0.9, recall=0.95 or a probability."
 _ENCODER = "auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
@@ -67,9 +68,12 @@ def _was_given(ctx: typer.Context, name: str) -> bool:
 
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:
-    """What is asked of the reader and of the classifier."""
+    """What is asked of the reader and of the classifier; refuses what cannot work before torch is imported."""
     from punce.errors import InputError
-    from punce.product.fit import DataOptions, ModelOptions
+    from punce.storage.files import existing
+
+    existing(given["data"])  # before pandas is imported, too
+    from punce.product.plan import DataOptions, ModelOptions
 
     if given["scores"] not in ("parquet", "csv"):
         raise InputError(f"--scores must be parquet or csv, got {given['scores']!r}")
@@ -90,28 +94,31 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         chosen=tuple(sorted(chosen & {"loss", "risk", "transfer", "epochs", "device"})),
         **{name: given[name] for name in ("risk", "transfer", "encoder", "scenario", "epochs", "device")},
     )
+    model.check()
     return source, model
 
 
 def _plan(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
     from rich.console import Console
 
-    from punce.product.fit import plan_fit
+    source, model = _options(given, chosen)
+    from punce.product.plan import plan_fit
 
     console = Console()
-    plan = plan_fit(*_options(given, chosen), folder, scores=given["scores"], say=console.print)
+    plan = plan_fit(source, model, folder, scores=given["scores"], say=console.print)
     console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
 
 
 def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
     from rich.console import Console
 
+    source, model = _options(given, chosen)
     from punce.product.fit import run_fit
     from punce.training import collectives
 
     with collectives.joined():  # under torchrun every rank runs this command
         console = Console(quiet=collectives.rank() > 0)
-        outcome = run_fit(*_options(given, chosen), folder, scores=given["scores"], say=console.print)
+        outcome = run_fit(source, model, folder, scores=given["scores"], say=console.print)
         _say_outcome(console, outcome)
 
 

@@ -20,6 +20,10 @@ def predict(
     """Score the rows of a new file."""
     from rich.console import Console
 
+    from punce.storage.files import existing
+
+    for path in (run, data):  # before the seconds that importing torch takes
+        existing(path)
     from punce.product.predict import run_predict
 
     target = out or _beside(data)

@@ -41,13 +41,15 @@ def prior(
 
     from rich.console import Console
 
+    from punce.scenario import check_scenario
+    from punce.storage.files import existing, refuse_to_replace_input
+
+    check_scenario(scenario)
+    existing(data)  # before the second that importing scikit-learn takes
     from punce.data import TableEncoder
     from punce.errors import InputError
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
-    from punce.scenario import check_scenario
-    from punce.storage.files import refuse_to_replace_input
 
-    check_scenario(scenario)
     if out is not None:
         refuse_to_replace_input(out, data, labels)
     rows = _read(data, label, positive=positive, id=id, text=text, drop=tuple(drop or ()), labels=labels)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels, Setting, as_labels, require_positive_and_unlabelled
 from punce.options import check_reading
+from punce.storage.files import existing
 
 KindOption = Literal["auto", "image", "table", "text", "embedding"]
 _PROBED_ROWS = 10_000
@@ -138,25 +138,16 @@ def _request(
     if both:
         raise InputError(f"{path}: columns are named both as features and as something else: {both[:8]}")
     return _Request(
-        _existing(path),
+        existing(path),
         roles,
         kind,
         positive,
         setting,
-        None if labels is None else _existing(labels),
+        None if labels is None else existing(labels),
         image_size,
         None if columns is None else tuple(columns),
         (*as_text, *([] if id is None else [id])),
     )
-
-
-def _existing(path: str | Path) -> Path:
-    path = Path(path).expanduser()
-    if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = difflib.get_close_matches(path.name, siblings, n=2)
-        raise InputError(f"{path} does not exist" + (f"; did you mean {' or '.join(near)}?" if near else ""))
-    return path
 
 
 def _is_table(path: Path) -> bool:

@@ -15,10 +15,7 @@ in which another process is fitting (RUN/.lock).
 from __future__ import annotations
 
 import json
-import shutil
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,76 +25,16 @@ import pandas as pd
 
 from punce import __version__
 from punce.classifier import PUClassifier, ran_in_words
-from punce.data import DataCheck, UserData, check, read
+from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError
-from punce.labels import POSITIVE, UNLABELLED, Labels, require_positive_and_unlabelled
-from punce.options import ALWAYS, DEFAULTS, check_options, describe
+from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.options import ALWAYS, check_options
 from punce.product.page import report_content
+from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, read_and_check
 from punce.report import write_report
-from punce.scenario import Scenario
-from punce.storage.files import locked, replacing, write_text
+from punce.storage.files import replacing, write_text
 from punce.training import collectives
-
-Say = Callable[[Any], None]
-_WORK, _LOCK = "work", ".lock"
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    """Where the rows are and which column says what."""
-
-    path: str
-    label: str | None
-    positive: str | None = None
-    id: str | None = None
-    text: str | None = None
-    kind: str = "auto"
-    labels: str | None = None
-    drop: tuple[str, ...] = ()
-    image_size: int | None = None
-
-    def read(self) -> UserData:
-        """Read the rows."""
-        return read(
-            self.path,
-            self.label,
-            positive=self.positive,
-            id=self.id,
-            text=self.text,
-            kind=self.kind,  # type: ignore[arg-type]
-            labels=self.labels,
-            drop=self.drop,
-            image_size=self.image_size,
-        )
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """The arguments of PUClassifier that the command line has."""
-
-    loss: str | None = "punce"
-    risk: str = "nnpu"
-    transfer: str = "probe"
-    encoder: str = "auto"
-    prior: float | str = "auto"
-    scenario: Scenario = "single_set"
-    threshold: float | str = "accuracy"
-    epochs: int | None = None
-    device: str = "auto"
-    random_state: int = 0
-    chosen: tuple[str, ...] = ()
-    """Options that were given in so many words, be it with their default value."""
-
-    def arguments(self) -> dict[str, Any]:
-        """Of PUClassifier."""
-        return {name: value for name, value in asdict(self).items() if name != "chosen"}
-
-    def applying(self, kind: str) -> dict[str, Any]:
-        """Those that have an effect on rows of this kind; refuses one that was chosen and has none."""
-        asked = self.arguments()
-        way = check_options(kind, asked, self.chosen)
-        return {name: value for name, value in asked.items() if name not in DEFAULTS or name in way.options}
 
 
 @dataclass(frozen=True)
@@ -108,84 +45,6 @@ class FitOutcome:
     classifier: PUClassifier
     data: UserData
     warnings: tuple[str, ...]
-
-
-class RunFolder:
-    """The folder of one run: what it was asked for, and whether it is finished."""
-
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        self.path = path
-        self._config = json.loads(json.dumps(config))
-
-    @contextmanager
-    def held(self, say: Say) -> Iterator[None]:
-        """Hold the folder for this run alone: two fits would overwrite each other's checkpoints and results."""
-        is_first = collectives.rank() == 0
-        if is_first:
-            self.resumes()  # refuses what is no folder of ours, before a lock file is left in it
-        with locked(self.path / _LOCK) if is_first else nullcontext(True) as is_alone:
-            if not is_alone:
-                raise InputError(f"another process is fitting in {self.path}; wait for it, or use --out")
-            if is_first and self.open():
-                say(f"resuming the unfinished run in {self.path}")
-            collectives.any_rank(False)  # the other ranks wait until the folder is there
-            yield
-
-    def open(self) -> bool:
-        """Take the folder; True if it holds an unfinished run of the same configuration to resume."""
-        resumes = self.resumes()
-        if not resumes:
-            self._write(finished=False)
-        return resumes
-
-    def resumes(self) -> bool:
-        """Whether it holds an unfinished run of the same configuration; refuses a folder with anything else in it."""
-        file = self.path / "config.json"
-        if not file.exists():
-            if self.path.is_dir() and any(entry.name != _LOCK for entry in self.path.iterdir()):
-                raise InputError(f"{self.path} is not empty and holds no punce run; name another folder with --out")
-            return False
-        saved = self._saved(file)
-        if saved.pop("finished", False):
-            raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
-        asked, before = _flat(self._config), _flat({k: v for k, v in saved.items() if k not in ("ran", "reading")})
-        different = [key for key in asked.keys() | before.keys() if asked.get(key) != before.get(key)]
-        if different:
-            what = ", ".join(f"{key} was {before.get(key)!r}" for key in sorted(different))
-            raise InputError(
-                f"{self.path} holds an unfinished run of other options ({what}); repeat those or use --out"
-            )
-        return True
-
-    def forget(self) -> None:
-        """Remove a folder in which nothing was trained yet."""
-        if not (self.path / _WORK).exists():
-            shutil.rmtree(self.path, ignore_errors=True)
-
-    def finish(self, reading: dict[str, Any], ran: dict[str, Any]) -> None:
-        """Everything is written: the checkpoints may go. `reading` says how the rows were read, for new ones."""
-        self._write(finished=True, reading=reading, ran=ran)
-        shutil.rmtree(self.path / _WORK, ignore_errors=True)
-
-    def _write(self, **more: Any) -> None:
-        write_text(self.path / "config.json", json.dumps({**self._config, **more}, indent=1) + "\n")
-
-    @staticmethod
-    def _saved(file: Path) -> dict[str, Any]:
-        try:
-            saved = json.loads(file.read_text())
-        except ValueError as error:
-            raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
-        return saved if isinstance(saved, dict) else {}
-
-
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """{"model": {"prior": 0.3}} as {"model.prior": 0.3}."""
-    parts = (
-        {f"{name}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
-        for name, value in config.items()
-    )
-    return {key: value for part in parts for key, value in part.items()}
 
 
 def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> FitOutcome:
@@ -204,18 +63,6 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
             _write_results(outcome, checked, X, {**options, "ran": classifier.ran_}, scores)
             folder.finish(reading=_reading(data), ran=classifier.ran_)
     return outcome
-
-
-def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> str:
-    """What :func:`run_fit` would do, found out by everything it does before it trains or writes."""
-    asked = model.arguments()
-    PUClassifier(**asked).check_arguments()
-    data, _ = read_and_check(source, say)
-    options = {"data": asdict(source), "model": model.applying(data.kind)}
-    resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
-    how = describe(check_options(data.kind, asked), asked)
-    where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
-    return f"would learn with {how}, prior {model.prior}, and {where}"
 
 
 def _reading(data: UserData) -> dict[str, Any]:
@@ -242,24 +89,12 @@ def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFol
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            classifier.fit(X, labels, folder=folder.path / _WORK)
+            classifier.fit(X, labels, folder=folder.work)
         except InputError:
             folder.forget()
             raise
     warned = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
     return tuple(dict.fromkeys([*classifier.notes_, *warned]))
-
-
-def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:
-    """Read the rows, show the data check, and stop at what cannot be learned from."""
-    data = source.read()
-    if data.labels is None:
-        raise InputError("no labels: name the label column with --label")
-    require_positive_and_unlabelled(data.labels, f"label column of {data.source}")
-    checked = check(data)
-    say(checked)
-    checked.raise_for_errors()
-    return data, checked
 
 
 def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -53,6 +54,16 @@ def locked(path: Path) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def existing(path: str | Path) -> Path:
+    """The path of a file or folder that is there; the error names files with a similar name."""
+    path = Path(path).expanduser()
+    if not path.exists():
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, siblings, n=2)
+        raise InputError(f"{path} does not exist" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    return path
 
 
 def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
