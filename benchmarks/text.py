@@ -48,8 +48,8 @@ from punce.encoders.pretrained import named_encoder
 from punce.experiments.fewshot import FINGERPRINTS, draw, halves
 from punce.losses import PuNCE, build_loss
 from punce.models import FitSettings
-from punce.models.chosen_network import EPOCHS, choose_network
 from punce.models.heads import batch_size
+from punce.models.network import TEXT_EPOCHS, choose_network
 from punce.models.sentences import SentenceVectors
 from punce.models.words import WordVectors
 from punce.risks import NNPU
@@ -244,7 +244,7 @@ def contrastive(loss: str, kind: str) -> Callable[[Problem], Scores]:
         x, sample = problem.x, problem.sample
         network, view = ENCODERS[kind](x.shape[1], **OPTIONS.get(kind, {})), Embedding(**problem.view)
         config = PretrainConfig(
-            epochs=EPOCHS, batch_size=batch_size(len(x)), monitor_prior=sample.prior, seed=problem.seed
+            epochs=TEXT_EPOCHS, batch_size=batch_size(len(x)), monitor_prior=sample.prior, seed=problem.seed
         )
         pretrain(network, view, torch.from_numpy(x), sample.labels, build_loss(loss, sample.prior), config)
         features = [extract_features(network, view, torch.from_numpy(part)).numpy() for part in (x, problem.x_test)]
@@ -263,7 +263,7 @@ def as_the_classifier(problem: Problem) -> Scores:
         prior=problem.sample.prior,
         scenario="single_set",
         random_state=problem.seed,
-        epochs=EPOCHS,
+        epochs=TEXT_EPOCHS,
         device="cpu",
         progress=False,
         folder=None,

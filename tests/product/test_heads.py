@@ -9,7 +9,6 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
-from punce.models import heads
 from punce.risks import PvU
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.stages.selfpu import Trusted
@@ -46,7 +45,7 @@ def test_pn_draws_labelled_and_unlabelled_rows_equally_often(
         shares.append(config.labelled_share)
         return probe(features, labels, risk, config, **options)
 
-    monkeypatch.setattr(heads, "probe", noting)
+    monkeypatch.setattr("punce.stages.transfer.probe", noting)
     _, auc = fitted(risk)
     assert shares == [share]
     assert auc > 0.85

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from punce import PUClassifier
-from punce.models import FitSettings, chosen_network
-from punce.models.chosen_network import choose_network, fit_chosen_network
-from punce.models.network import NetworkRoute, outer_split
+from punce.models import FitSettings, network
+from punce.models.network import NetworkRoute, choose_network, fit_chosen_network, outer_split
 from punce.models.route import Fitted
 
 VIEW = {"noise": 0.1, "dropout": 0.2}
@@ -40,7 +39,7 @@ def test_the_network_that_ranks_held_out_rows_better_is_taken(
         sign = {0.9: 1.0, 0.1: -1.0, 0.5: 0.0}[mlp] if name == "mlp" else 0.0
         return None, Fitted(np.arange(100), sign * labels[:100].astype(float), [])
 
-    monkeypatch.setattr(chosen_network, "_fit", scored)
+    monkeypatch.setattr(network, "_fit_network", scored)
     assert choose_network(*rows(), VIEW, settings()) == chosen
 
 
@@ -48,7 +47,7 @@ def test_the_network_that_ranks_held_out_rows_better_is_taken(
 def test_where_there_is_nothing_to_choose_by_it_is_the_linear_map(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(chosen_network, "_fit", None)  # not called
+    monkeypatch.setattr(network, "_fit_network", None)  # not called
     assert choose_network(*rows(30), VIEW, settings()) == "linear"
     assert choose_network(*rows(), VIEW, settings(**changes)) == "linear"
 

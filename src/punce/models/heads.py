@@ -1,7 +1,8 @@
-"""Which stage trains the head: a linear probe, fine-tuning, joint training, or a complete algorithm of its own."""
+"""What the classifier asks of the stages: the loss, the risk, and the configuration of each stage for these rows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from punce.labels import Labels
 from punce.losses import ContrastiveLoss, build_loss
 from punce.models.route import FitSettings
 from punce.risks import RISKS, Risk, build_risk
-from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
-from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
-from punce.stages.pupl import PuplConfig, pupl
-from punce.stages.selfpu import SelfPUConfig, selfpu
-from punce.stages.vpu import VPUConfig, train_vpu
+from punce.stages.finetune import FinetuneConfig
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features
+from punce.stages.pupl import PuplConfig
+from punce.stages.selfpu import SelfPUConfig
+from punce.stages.transfer import EpochConfig, Problem, train_head, train_on_features
+from punce.stages.vpu import VPUConfig
 from punce.views import View
 
 HEADS: tuple[str, ...] = (*RISKS, "pupl", "selfpu")
@@ -39,18 +42,64 @@ def pretrains(settings: FitSettings) -> bool:
     return settings.loss is not None and settings.risk != "selfpu" and not is_fixed
 
 
+def pretrain_encoder(
+    encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, automatic: PretrainConfig
+) -> list[dict[str, Any]]:
+    """Contrastive pretraining in place, where it comes first; `automatic` holds for what the caller left open."""
+    if not pretrains(settings):
+        return []
+    told = replace(automatic, monitor_prior=settings.prior, seed=settings.random_state)
+    config, folder = settings.config("pretrain", told), settings.folder / "pretrain" if settings.folder else None
+    loss = loss_of(settings)
+    return pretrain(encoder, view, x, labels, loss, config, folder=folder, progress=settings.progress)
+
+
 def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
     """The head on `encoder`, which fine-tuning, joint training and the complete algorithms change in place."""
     folder = settings.folder / "head" if settings.folder else None
-    if settings.risk == "selfpu":
-        head = _selfpu(encoder, view, x, labels, settings, folder)
-    elif settings.risk == "vpu" and (settings.loss is None or settings.transfer == "finetune"):
-        head = _vpu(encoder, view, x, labels, settings, folder)
-    elif settings.loss is None or settings.transfer == "finetune":
-        head = _joint(encoder, view, x, labels, settings, folder)
-    else:
-        head = _frozen(encoder, view, x, labels, settings, folder)
-    return head.cpu()
+    if settings.loss is not None and settings.transfer == "probe" and settings.risk != "selfpu":
+        return frozen_head(extract_features(encoder, view, x).cpu(), labels, settings, folder).cpu()
+    config, is_plain = _training_config(settings, len(x)), settings.risk not in ("selfpu", "vpu")
+    problem = Problem(
+        encoder,
+        view,
+        x,
+        labels,
+        settings.prior,
+        risk=risk_of(settings) if is_plain else None,
+        from_scratch=settings.loss is None,
+        folder=folder,
+        progress=settings.progress,
+    )
+    return train_head(config, problem).linear.cpu()
+
+
+def frozen_head(features: Tensor, labels: Labels, settings: FitSettings, folder: Path | None = None) -> LinearHead:
+    """A head on features that stay as they are. Shape: features (n, D), labels (n,)."""
+    if settings.risk == "pupl":
+        clusters: PuplConfig = settings.config("pupl", PuplConfig(seed=settings.random_state))
+        return train_on_features(clusters, features, labels, prior=settings.prior)
+    config = probe_config(settings, batch_size(len(features), 4096))
+    return train_on_features(config, features, labels, prior=settings.prior, risk=risk_of(settings), folder=folder)
+
+
+def _training_config(settings: FitSettings, n_rows: int) -> EpochConfig:
+    """Which stage trains encoder and head, and how."""
+    if settings.risk == "pupl":
+        raise InputError("risk 'pupl' is a head on frozen features: use it with a loss and transfer='probe'")
+    stage = settings.risk if settings.risk in ("selfpu", "vpu") else "finetune"
+    common: dict[str, Any] = {
+        "epochs": settings.epochs_of(stage) or automatic_epochs(n_rows),
+        "batch_size": batch_size(n_rows),
+        "seed": settings.random_state,
+    }
+    automatic: EpochConfig = FinetuneConfig(**common)
+    if stage == "selfpu":
+        automatic = SelfPUConfig.in_proportion(**common)
+    elif stage == "vpu":
+        automatic = VPUConfig(**common, from_scratch=settings.loss is None)
+    config: EpochConfig = settings.config(stage, automatic)
+    return config
 
 
 def automatic_epochs(n_rows: int) -> int:
@@ -86,45 +135,15 @@ def risk_of(settings: FitSettings) -> Risk:
     return risk
 
 
-def _frozen(
-    encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
-) -> LinearHead:
-    features = extract_features(encoder, view, x).cpu()
-    if settings.risk == "pupl":
-        return pupl(features, labels, settings.config("pupl", PuplConfig(seed=settings.random_state)))
-    config = probe_config(settings, batch_size(len(x), 4096))
-    risk = risk_of(settings)
-    return probe(features, labels, risk, config, prior=settings.prior, folder=folder)
+def network_tensors(encoder: Encoder, head: LinearHead) -> dict[str, Tensor]:
+    """Weights of both, under the names that a model file has."""
+    tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in encoder.state_dict().items()}
+    return tensors | {f"head.{name}": getattr(head, name).contiguous() for name in HEAD_PARTS}
 
 
-def _joint(
-    encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
-) -> LinearHead:
-    if settings.risk == "pupl":
-        raise InputError("risk 'pupl' is a head on frozen features: use it with a loss and transfer='probe'")
-    train = train_from_scratch if settings.loss is None else finetune
-    config = settings.config("finetune", FinetuneConfig(**_joint_settings(x, settings, "finetune")))
-    risk = risk_of(settings)
-    options: dict[str, Any] = {"prior": settings.prior, "folder": folder, "progress": settings.progress}
-    return train(encoder, view, x, labels, risk, config, **options)
-
-
-def _vpu(
-    encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
-) -> LinearHead:
-    automatic = VPUConfig(**_joint_settings(x, settings, "vpu"), from_scratch=settings.loss is None)
-    config = settings.config("vpu", automatic)
-    head = train_vpu(encoder, view, x, labels, config, folder=folder, progress=settings.progress)
-    return head.linear
-
-
-def _selfpu(
-    encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, folder: Path | None
-) -> LinearHead:
-    config = settings.config("selfpu", SelfPUConfig.in_proportion(**_joint_settings(x, settings, "selfpu")))
-    return selfpu(encoder, view, x, labels, config, prior=settings.prior, folder=folder, progress=settings.progress)
-
-
-def _joint_settings(x: Tensor, settings: FitSettings, stage: str) -> dict[str, Any]:
-    epochs = settings.epochs_of(stage) or automatic_epochs(len(x))
-    return {"epochs": epochs, "batch_size": batch_size(len(x)), "seed": settings.random_state}
+def load_network(encoder: Encoder, tensors: dict[str, Tensor], *, assign: bool = False) -> LinearHead:
+    """Inverse of :func:`network_tensors`: fills the encoder and returns the head."""
+    own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
+    encoder.load_state_dict(own, assign=assign)
+    encoder.eval()
+    return LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]

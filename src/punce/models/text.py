@@ -13,9 +13,8 @@ from punce.encoders import ENCODERS, Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
 from punce.labels import Labels
-from punce.models.chosen_network import fit_chosen_network
 from punce.models.kinds import is_missing
-from punce.models.network import NetworkRoute, check_device
+from punce.models.network import NetworkRoute, check_device, fit_chosen_network
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.models.sentences import SentenceVectors
 from punce.models.tuned_text import TunedTransformer
@@ -89,7 +88,7 @@ class TextRoute:
 
 
 class _OnVectors:
-    """Texts to vectors, vectors the network's way."""
+    """Texts are turned into vectors, and a network learns from the vectors."""
 
     def __init__(self, vectors: WordVectors | SentenceVectors, network: NetworkRoute | None = None) -> None:
         self._vectors, self._network = vectors, network or NetworkRoute()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,19 @@ from torch import Tensor
 
 from punce.encoders import Transformer
 from punce.labels import Labels
-from punce.models.heads import HEAD_PARTS, batch_size, loss_of, probe_config, risk_of
+from punce.models.heads import batch_size, load_network, network_tensors, pretrain_encoder, probe_config, risk_of
 from punce.models.network import check_device, outer_split
 from punce.models.route import FitSettings, Fitted, Floats, State
-from punce.stages.finetune import FinetuneConfig, finetune
-from punce.stages.pretrain import PretrainConfig, pretrain
-from punce.stages.probe import LinearHead, extract_features, probe
+from punce.stages.finetune import FinetuneConfig
+from punce.stages.pretrain import PretrainConfig
+from punce.stages.probe import LinearHead
+from punce.stages.transfer import Problem, train_head
 from punce.training.random_stream import seeded
 from punce.views import Text
 
 _ROWS_SEEN = 20_000  # what an automatic number of epochs aims at: 3 epochs of SST-2's sentences
 _MOST_EPOCHS = 10
+_ADAMW: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "warmup_epochs": 0.2}
 _DROP = 0.1  # share of tokens left out of a view, on top of dropout
 
 
@@ -44,56 +47,32 @@ class TunedTransformer:
         self._encoder.to(device)
         train, held_out = outer_split(labels, settings.random_state)
         x, known = self._encoder.tokens([texts[i] for i in train]).to(device), labels[train.numpy()]
-        history = self._pretrain(x, known, settings)
+        automatic = PretrainConfig(
+            epochs=settings.epochs_of("pretrain") or _epochs(len(x)),
+            batch_size=batch_size(len(x), 64),
+            lr=5e-5,
+            **_ADAMW,
+        )
+        history = pretrain_encoder(self._encoder, self._view, x, known, settings, automatic)
         self._head = self._on_risk(x, known, settings)
         self._encoder.cpu().eval()
         scores = self.score([texts[i] for i in held_out])
         return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
 
-    def _pretrain(self, x: Tensor, labels: Labels, settings: FitSettings) -> list[dict[str, Any]]:
-        if settings.loss is None:
-            return []
-        automatic = PretrainConfig(
-            epochs=settings.epochs_of("pretrain") or _epochs(len(x)),
-            batch_size=batch_size(len(x), 64),
-            optimizer="adamw",
-            lr=5e-5,
-            weight_decay=0.01,
-            warmup_epochs=0.2,
-            monitor_prior=settings.prior,
-            seed=settings.random_state,
-        )
-        config, loss = settings.config("pretrain", automatic), loss_of(settings)
-        folder = settings.folder / "pretrain" if settings.folder else None
-        return pretrain(self._encoder, self._view, x, labels, loss, config, folder=folder, progress=settings.progress)
-
     def _on_risk(self, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
         """The head alone first: a random one would pull the pretrained features apart before it knows anything."""
-        risk, seed = risk_of(settings), settings.random_state
-        features = extract_features(self._encoder, self._view, x)
-        start = probe(features, labels, risk, probe_config(settings, batch_size(len(x))), prior=settings.prior)
+        problem = Problem(self._encoder, self._view, x, labels, settings.prior, risk=risk_of(settings))
+        start = train_head(probe_config(settings, batch_size(len(x))), problem).linear
         automatic = FinetuneConfig(
             epochs=settings.epochs_of("finetune") or _epochs(len(x)),
             batch_size=32,
-            optimizer="adamw",
             lr=2e-5,
-            weight_decay=0.01,
-            warmup_epochs=0.2,
-            seed=seed,
+            seed=settings.random_state,
+            **_ADAMW,
         )
-        head = finetune(
-            self._encoder,
-            self._view,
-            x,
-            labels,
-            risk,
-            settings.config("finetune", automatic),
-            prior=settings.prior,
-            head=start,
-            folder=settings.folder / "head" if settings.folder else None,
-            progress=settings.progress,
-        )
-        return head.cpu()
+        folder = settings.folder / "head" if settings.folder else None
+        problem = replace(problem, start=start, folder=folder, progress=settings.progress)
+        return train_head(settings.config("finetune", automatic), problem).linear.cpu()
 
     def score(self, texts: list[str]) -> Floats:
         """Scores of the linear head. Shape: (n,)."""
@@ -109,18 +88,13 @@ class TunedTransformer:
     def state(self) -> State:
         """The trained weights as tensors; where the tokeniser and architecture come from as JSON."""
         assert self._head is not None
-        tensors = {f"encoder.{k}": v.detach().cpu().contiguous() for k, v in self._encoder.state_dict().items()}
-        tensors |= {f"head.{name}": getattr(self._head, name).contiguous() for name in HEAD_PARTS}
-        return tensors, {"encoder": self._encoder.spec}
+        return network_tensors(self._encoder, self._head), {"encoder": self._encoder.spec}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedTransformer:
         """Inverse of :meth:`state`."""
         route = cls(Transformer.from_spec(content["encoder"]))
-        own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
-        route._encoder.load_state_dict(own)
-        route._encoder.eval()
-        route._head = LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]
+        route._head = load_network(route._encoder, tensors)
         return route
 
 

@@ -35,7 +35,10 @@ from punce.views import View
 EpochConfig = ProbeConfig | FinetuneConfig | VPUConfig | SelfPUConfig
 """Of the stages that train by gradient steps, for a number of epochs."""
 
-HeadConfig = EpochConfig | PuplConfig | SupervisedConfig
+FeatureConfig = ProbeConfig | PuplConfig | SupervisedConfig
+"""Of the stages that leave the encoder as it is."""
+
+HeadConfig = EpochConfig | FeatureConfig
 
 Judge = Callable[[Tensor], tuple[Tensor, float]]
 """From raw rows to their scores, and the score above which a row is called positive."""
@@ -49,7 +52,8 @@ class Problem:
     """What a head is trained on, and how the run is stored and watched.
 
     `prior` is the share of positives among the unlabelled rows. `risk` is None for the stages with an objective of
-    their own. `from_scratch` draws the encoder's weights anew. Shape: X (n, ...) raw rows, labels (n,).
+    their own. `from_scratch` draws the encoder's weights anew; fine-tuning may begin at the head `start`.
+    Shape: X (n, ...) raw rows, labels (n,).
     """
 
     encoder: Encoder
@@ -59,16 +63,10 @@ class Problem:
     prior: float
     risk: Risk | None = None
     from_scratch: bool = False
+    start: LinearHead | None = None
     folder: Path | None = None
     progress: bool = False
     watch: Watch | None = None
-
-    @property
-    def required_risk(self) -> Risk:
-        """The risk, for the stages that cannot do without."""
-        if self.risk is None:
-            raise InputError("a probe, fine-tuning and joint training need a risk")
-        return self.risk
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -125,29 +123,55 @@ def train_head(config: HeadConfig, problem: Problem) -> TrainedHead:
     return _TRAINERS[type(config)](config, problem)
 
 
-def _on_frozen_features(config: Any, problem: Problem) -> TrainedHead:
+def train_on_features(
+    config: FeatureConfig,
+    features: Tensor,
+    labels: Labels,
+    *,
+    prior: float,
+    risk: Risk | None = None,
+    observer: Callable[[LinearHead], Mapping[str, float]] | None = None,
+    **storage: Any,
+) -> LinearHead:
+    """A head on features that stay as they are. Shape: features (n, D), labels (n,)."""
+    if isinstance(config, PuplConfig):
+        return pupl(features, labels, config)
+    if isinstance(config, SupervisedConfig):
+        return supervised(features, labels, config, observer=observer)
+    return probe(features, labels, _required(risk), config, prior=prior, observer=observer, **storage)
+
+
+def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
     """Features are extracted once, of the training rows and of the rows that are watched."""
     features_of = cache(partial(extract_features, problem.encoder, problem.view))
-    cut = problem.required_risk.decision_score if isinstance(config, ProbeConfig) else 0.0
+    cut = _required(problem.risk).decision_score if isinstance(config, ProbeConfig) else 0.0
     observer = problem.observer(lambda _: cut)
 
     def observe(head: LinearHead) -> Mapping[str, float]:
         assert observer is not None
         return observer(lambda X: head(features_of(X).to(head.weight.dtype)))
 
-    features, watched = features_of(problem.X), None if observer is None else observe
-    if isinstance(config, PuplConfig):
-        linear = pupl(features, problem.labels, config)
-    elif isinstance(config, SupervisedConfig):
-        linear = supervised(features, problem.labels, config, observer=watched)
-    else:
-        risk, prior = problem.required_risk, problem.prior
-        linear = probe(features, problem.labels, risk, config, prior=prior, observer=watched, **problem.storage)
+    linear = train_on_features(
+        config,
+        features_of(problem.X),
+        problem.labels,
+        prior=problem.prior,
+        risk=problem.risk,
+        observer=None if observer is None else observe,
+        **problem.storage,
+    )
     return TrainedHead(linear, cut, features_of, is_frozen=True)
 
 
+def _required(risk: Risk | None) -> Risk:
+    if risk is None:
+        raise InputError("a probe, fine-tuning and joint training need a risk")
+    return risk
+
+
 def _finetune(config: FinetuneConfig, problem: Problem) -> TrainedHead:
-    train, risk = train_from_scratch if problem.from_scratch else finetune, problem.required_risk
+    risk = _required(problem.risk)
+    train = train_from_scratch if problem.from_scratch else partial(finetune, head=problem.start)
     observer = problem.observer(lambda _: risk.decision_score)
     linear = train(
         **problem.arguments, risk=risk, config=config, prior=problem.prior, observer=observer, **problem.storage
