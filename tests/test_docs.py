@@ -39,20 +39,13 @@ def parts(page: Path) -> list[tuple[str | None, str]]:
     return found
 
 
-def prose_code(page: Path) -> list[tuple[str, str]]:
-    """(code span, its line or table cell) outside of code blocks."""
-    lines = [line for kind, line in parts(page) if kind is None]
-    cells = [cell for line in lines for cell in (line.split("|") if line.startswith("|") else [line])]
-    return [(span, cell) for cell in cells for span in re.findall(r"`([^`]+)`", cell)]
+def prose_code(page: Path) -> list[str]:
+    """Code spans outside of code blocks."""
+    return [span for kind, line in parts(page) if kind is None for span in re.findall(r"`([^`]+)`", line)]
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return [text for kind, text in parts(page) if kind == language]
-
-
-def is_promise(line: str) -> bool:
-    """A line that says "not yet" may name what does not exist."""
-    return "not yet" in line or "do not exist" in line
 
 
 # Python ----------------------------------------------------------------------------------------------------------
@@ -77,12 +70,7 @@ def test_python_blocks_of_the_readme_and_of_the_stages_run_and_learn(number: int
 
 @pages
 def test_dotted_names_can_be_imported(page: Path) -> None:
-    names = {
-        match
-        for span, line in prose_code(page)
-        if not is_promise(line)
-        for match in re.findall(r"\bpunce(?:\.\w+)+", span)
-    }
+    names = {match for span in prose_code(page) for match in re.findall(r"\bpunce(?:\.\w+)+", span)}
     for name in sorted(names):
         assert resolve(name) is not None, f"{page.name}: {name}"
 
@@ -114,12 +102,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pages
 def test_paths_and_tests_exist(page: Path) -> None:
-    for span, line in prose_code(page):
+    for span in prose_code(page):
         for path, test in re.findall(
             rf"((?:{'|'.join(TOP_FOLDERS)})/[\w./-]*\w|\b\w+\.(?:txt|toml))/?(?:::(\w+))?", span
         ):
-            if is_promise(line) and "benchmarks" not in path:
-                continue
             assert (ROOT / path).exists(), f"{page.name}: {path}"
             assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{page.name}: {path}::{test}"
 
@@ -133,15 +119,13 @@ def test_the_recipes_name_the_file_of_each_dictionary() -> None:
 
 def test_the_tree_of_the_readme_names_what_is_there() -> None:
     tree = next(block for block in blocks(README, "") if block.startswith("src/punce/"))
-    inside = [line for line in tree.splitlines() if line.startswith("  ")]
-    for line in inside:
-        names = re.match(r"((?:[\w.]+/?\s{1,2})*[\w.]+/?)", line.strip())
-        assert names, line
-        named = [name for name in names[0].split() if name.endswith((".py", "/"))]
-        assert named, line
-        assert [name for name in named if not (ROOT / "src" / "punce" / name).exists()] == []
-    for line in set(tree.splitlines()) - set(inside):
-        assert (ROOT / line.split()[0]).exists(), line
+    package = ROOT / "src" / "punce"
+    named = {name for line in tree.splitlines() for name in re.findall(r"^  (\w+/|\w+\.py)| (\w+\.py) ", line)}
+    inside = {first or second for first, second in named}
+    assert {name for name in inside if not (package / name).exists()} == set()
+    assert {f"{path.parent.name}/" for path in package.glob("*/__init__.py")} <= inside
+    for line in tree.splitlines():
+        assert line.startswith("  ") or (ROOT / line.split()[0]).exists(), line
 
 
 # Commands --------------------------------------------------------------------------------------------------------
@@ -150,7 +134,7 @@ def test_the_tree_of_the_readme_names_what_is_there() -> None:
 @pages
 def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    code = [span for span, _ in prose_code(page)] + blocks(page, "")
+    code = prose_code(page) + blocks(page, "")
     named = {target for text in code for target in re.findall(r"^make (\w+)", text, flags=re.MULTILINE)}
     assert named <= targets
 
@@ -160,7 +144,7 @@ def test_punce_commands_exist(page: Path) -> None:
     from punce.cli import app
 
     commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
-    code = [span for span, line in prose_code(page) if not is_promise(line)] + blocks(page, "")
+    code = prose_code(page) + blocks(page, "")
     named = {command for text in code for command in re.findall(r"^punce (\w+)", text, flags=re.MULTILINE)}
     assert named <= commands
 
