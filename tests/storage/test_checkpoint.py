@@ -53,8 +53,6 @@ def same(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, Tensor):
         return a.dtype == b.dtype and a.stride() == b.stride() and a.shape == b.shape and _bits(a) == _bits(b)
-    if isinstance(a, np.ndarray | np.generic):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, dict):
         return list(map(repr, a)) == list(map(repr, b)) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
@@ -105,19 +103,14 @@ def test_nested_state_comes_back_exactly(tmp_path: Path) -> None:
     state = {
         "generators": {
             "torch": generator.get_state(),
-            "numpy": [
-                np.random.Generator(kind(1)).bit_generator.state for kind in (np.random.PCG64, np.random.MT19937)
-            ],
-            "philox": np.random.Generator(np.random.Philox(1)).bit_generator.state,
             "python": random.Random(1).getstate(),
         },
         "numbers": [0, -1, 2**200, True, False, None, 0.1, -0.0, 5e-324, math.inf, -math.inf, math.nan, 1e308],
         "tuple": (1, [2, ()], {}),
         1: "an int key",
         "1": "a text key that reads the same",
-        (1, "a"): b"\x00\xff",
+        (1, "a"): "a tuple as a key",
         "text": 'é "quoted" \n',
-        "arrays": [np.arange(6).reshape(2, 3), np.float32(0.1), np.array(["ab", "c"]), np.zeros((0, 2))],
         "tensors": {1: torch.ones(2), "1": torch.zeros(2), "": torch.tensor(math.nan)},
         "channels_last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
         "transposed": torch.randn(3, 4).T,
@@ -210,8 +203,8 @@ def test_state_that_json_would_change_is_refused(store: CheckpointStore) -> None
 def test_what_a_tree_cannot_hold_is_named() -> None:
     with pytest.raises(InputError, match="state/optimizer/0 is a set"):
         flatten_state({"optimizer": [{1, 2}]})
-    with pytest.raises(InputError, match="state/a is an array of Python objects"):
-        flatten_state({"a": np.array([None, {}])})
+    with pytest.raises(InputError, match="state/a is a ndarray"):
+        flatten_state({"a": np.array([1.0])})
 
 
 def test_tensors_that_cannot_be_stored_are_named(store: CheckpointStore) -> None:
@@ -358,7 +351,7 @@ def test_nothing_is_ever_unpickled(store: CheckpointStore, monkeypatch: pytest.M
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(f"pickle.{name}", refuse)
     monkeypatch.setattr(torch, "load", refuse)
-    store.save(3, *flatten_state({"a": torch.ones(2), "b": np.ones(2)}))
+    store.save(3, *flatten_state({"a": torch.ones(2), "b": [1.0]}))
     latest = store.load_latest()
     assert latest is not None
     unflatten_state(latest.tensors, latest.state)

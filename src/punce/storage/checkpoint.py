@@ -6,12 +6,16 @@ directory, flushed to disk with the directory, and renamed: a checkpoint exists 
 every byte and steps back to the previous checkpoint, with a warning, where one is damaged.
 
 Only the one rank that owns the folder saves; any number may load.
+
+``torch.save`` with ``torch.load(weights_only=True)`` would be shorter, but it reads pickle (its restricted reader ran
+code in torch before 2.6), has no checksum and cannot be read by eye; so tensors and a JSON tree stay.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -22,15 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
 from torch import Tensor
 
 from punce.errors import InputError, PunceError, WriteError
-from punce.storage.state_tree import flatten_state, unflatten_state
 from punce.storage.tensor_folder import MANIFEST, Listed, TensorError, fill_folder, size_in_words, storable, sync
-
-__all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "CheckpointWarning", "flatten_state", "unflatten_state"]
 
 FORMAT = 1
 TENSORS = "tensors.safetensors"
@@ -231,3 +233,60 @@ def _read_regular(path: Path, most: int) -> bytes:
         raise _DamagedError(f"{path} is missing") from None
     except OSError as error:
         raise _DamagedError(f"{path} cannot be read: {error.strerror}") from None
+
+
+# Nested state -----------------------------------------------------------------------------------------------------
+
+
+def flatten_state(state: Any, prefix: str = "state") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Split nested state into tensors by name and a JSON tree; :func:`unflatten_state` puts it together exactly.
+
+    Takes dicts with any plain keys, lists, tuples, None, bool, int of any size, float (also NaN and infinite), str and
+    tensors with their memory layout: the state of models, optimisers and ``torch.Generator.get_state()``.
+    """
+    tensors: dict[str, Tensor] = {}
+    return tensors, _encode(state, prefix, tensors)
+
+
+def unflatten_state(tensors: dict[str, Tensor], tree: dict[str, Any]) -> Any:
+    """Inverse of :func:`flatten_state`; tensors are on the CPU."""
+    kind, value = tree["kind"], tree.get("value")
+    if kind == "tensor":
+        tensor, stride = tensors[tree["name"]], tree["stride"]
+        return tensor if stride is None else torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype).copy_(tensor)
+    if kind == "dict":
+        return {unflatten_state(tensors, k): unflatten_state(tensors, v) for k, v in tree["value"]}
+    if kind in ("list", "tuple"):
+        items = [unflatten_state(tensors, item) for item in tree["value"]]
+        return items if kind == "list" else tuple(items)
+    return float(str(value)) if kind == "float" else value
+
+
+def _encode(value: Any, path: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    if isinstance(value, Tensor):
+        return _encode_tensor(value, path, tensors)
+    if isinstance(value, dict):
+        items = [[_encode(k, path, tensors), _encode(v, f"{path}/{k}", tensors)] for k, v in value.items()]
+        return {"kind": "dict", "value": items}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {"kind": kind, "value": [_encode(v, f"{path}/{i}", tensors) for i, v in enumerate(value)]}
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no such numbers
+        return {"kind": "float", "value": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"kind": "plain", "value": value}
+    raise InputError(
+        f"{path} is a {type(value).__name__}, which a checkpoint cannot hold; give tensors, numbers, text, None, and "
+        "dicts, lists or tuples of them"
+    )
+
+
+def _encode_tensor(value: Tensor, path: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    name = path
+    while name in tensors:  # the keys 1 and "1" of one dict read the same
+        name += "+"
+    tensors[name] = value.detach()
+    # Layout matters: fused optimiser kernels read a contiguous buffer beside a channels_last weight wrongly.
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    is_permuted = not value.is_contiguous() and extent == value.numel()  # dense, in another order of dimensions
+    return {"kind": "tensor", "name": name, "stride": list(value.stride()) if is_permuted else None}
