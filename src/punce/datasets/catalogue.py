@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from punce.datasets.dataset import Dataset, Kind
+from punce.datasets.dataset import Dataset, Kind, Part
+from punce.errors import InputError
 
 Paths = Mapping[str, Path]
 """Canonical file name -> where it was found."""
@@ -49,9 +50,25 @@ class Benchmark:
 
     name: str
     kind: Kind
-    positive: str
     about: str
     folders: tuple[str, ...]
     files: tuple[DataFile, ...]
-    build: Callable[[Paths, Collection[Any] | None], Dataset]
+    parts: Callable[[Paths, Collection[Any]], Sequence[Part]]
+    """Train, test, and validation where the set has it, with these classes positive."""
+    classes: tuple[Any, ...]
+    """Positive classes by default; empty for a set of two classes whose positive one is fixed."""
+    describe: Callable[[Collection[Any]], str]
+    """These positive classes for a person."""
     archive: Archive | None = None
+
+    @property
+    def positive(self) -> str:
+        """The default positive classes for a person."""
+        return self.describe(self.classes)
+
+    def build(self, paths: Paths, positive: Collection[Any] | None) -> Dataset:
+        """The set from its files, with other positive classes if they are given."""
+        if positive is not None and not self.classes:
+            raise InputError(f"{self.name} has two classes and a fixed positive one; positive= cannot be given")
+        chosen = self.classes if positive is None else positive
+        return Dataset(self.name, self.kind, self.describe(chosen), *self.parts(paths, chosen))

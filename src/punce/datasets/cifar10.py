@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.datasets.catalogue import Archive, Benchmark, DataFile, Paths
-from punce.datasets.dataset import Dataset, Part, is_member
+from punce.datasets.dataset import Part, is_member
 from punce.errors import InputError
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -60,26 +60,19 @@ def _describe(positive: Collection[Any]) -> str:
     return f"vehicles ({names})" if set(positive) == set(VEHICLES) else names
 
 
-def build(paths: Paths, positive: Collection[Any] | None) -> Dataset:
-    """50,000 training and 10,000 test images."""
-    chosen = VEHICLES if positive is None else positive
-    return Dataset(
-        "cifar10",
-        "image",
-        _describe(chosen),
-        _part(paths, _TRAIN, chosen),
-        _part(paths, ("test_batch.bin",), chosen),
-    )
+def _parts(paths: Paths, positive: Collection[Any]) -> tuple[Part, Part]:
+    return _part(paths, _TRAIN, positive), _part(paths, ("test_batch.bin",), positive)
 
 
 CIFAR10 = Benchmark(
     name="cifar10",
     kind="image",
-    positive=_describe(VEHICLES),
     about="50,000 + 10,000 colour pictures of 32 × 32 pixels",
     folders=("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin"),
     files=tuple(DataFile(name, sha256) for name, sha256 in _SHA256.items()),
-    build=build,
+    parts=_parts,
+    classes=VEHICLES,
+    describe=_describe,
     archive=Archive(
         urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
         sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",

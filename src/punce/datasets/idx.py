@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Collection, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.datasets.catalogue import Benchmark, DataFile, Paths
-from punce.datasets.dataset import Dataset, Part, is_member
+from punce.datasets.dataset import Part, is_member
 from punce.errors import InputError
 
 ODD = (1, 3, 5, 7, 9)
-_FASHION_POSITIVE = (1, 4, 7)
-_FASHION_CLASSES = (
-    "T-shirt",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle boot",
-)
+_CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 
 _TRAIN_IMAGES = "train-images-idx3-ubyte.gz"
 _TRAIN_LABELS = "train-labels-idx1-ubyte.gz"
@@ -85,7 +72,7 @@ def describe_digits(positive: Collection[Any]) -> str:
 def describe_fashion(positive: Collection[Any]) -> str:
     """'trouser, coat, sneaker {1, 4, 7}' for a person."""
     classes = sorted(positive)
-    names = ", ".join(_FASHION_CLASSES[k] for k in classes)
+    names = ", ".join(_CLOTHES[k] for k in classes)
     return f"{names} {{{', '.join(map(str, classes))}}}"
 
 
@@ -101,16 +88,9 @@ def _part(paths: Paths, images: str, labels: str, positive: Collection[Any]) -> 
     return Part(pixels[:, None], is_member(classes, positive))
 
 
-def _build(name: str, default: tuple[int, ...], paths: Paths, positive: Collection[Any] | None) -> Dataset:
-    chosen = default if positive is None else positive
-    describe = describe_digits if name == "mnist" else describe_fashion
-    return Dataset(
-        name,
-        "image",
-        describe(chosen),
-        _part(paths, _TRAIN_IMAGES, _TRAIN_LABELS, chosen),
-        _part(paths, _TEST_IMAGES, _TEST_LABELS, chosen),
-    )
+def _parts(paths: Paths, positive: Collection[Any]) -> tuple[Part, Part]:
+    train = _part(paths, _TRAIN_IMAGES, _TRAIN_LABELS, positive)
+    return train, _part(paths, _TEST_IMAGES, _TEST_LABELS, positive)
 
 
 def _files(mirrors: tuple[str, ...], zipped: Mapping[str, str], plain: Mapping[str, str]) -> tuple[DataFile, ...]:
@@ -157,18 +137,20 @@ _FASHION_SHA256 = {
 MNIST = Benchmark(
     name="mnist",
     kind="image",
-    positive=describe_digits(ODD),
     about="60,000 + 10,000 handwritten digits of 28 × 28 pixels",
     folders=("mnist", "MNIST/raw", "MNIST"),
     files=_files(_MNIST_MIRRORS, _MNIST_SHA256, _MNIST_PLAIN_SHA256),
-    build=partial(_build, "mnist", ODD),
+    parts=_parts,
+    classes=ODD,
+    describe=describe_digits,
 )
 FASHION_MNIST = Benchmark(
     name="fashion_mnist",
     kind="image",
-    positive=describe_fashion(_FASHION_POSITIVE),
     about="60,000 + 10,000 pictures of clothes of 28 × 28 pixels",
     folders=("fashion_mnist", "FashionMNIST/raw", "fashion-mnist"),
     files=_files(_FASHION_MIRRORS, _FASHION_SHA256, {}),
-    build=partial(_build, "fashion_mnist", _FASHION_POSITIVE),
+    parts=_parts,
+    classes=(1, 4, 7),
+    describe=describe_fashion,
 )

@@ -13,20 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.datasets.catalogue import Archive, Benchmark, DataFile, Paths
-from punce.datasets.dataset import Dataset, Part, fixed_split
-from punce.datasets.sst2 import read_lines, refuse_other_positive, text_part
+from punce.datasets.dataset import Part, fixed_split
+from punce.datasets.sst2 import read_lines, text_part
 
 _FILE = "SMSSpamCollection"
 
 
-def build(paths: Paths, positive: Collection[Any] | None) -> Dataset:
+def _parts(paths: Paths, _: Collection[Any]) -> list[Part]:
     """Four fifths of the different messages, with their copies, for training."""
-    refuse_other_positive("sms_spam", positive)
     path = paths[_FILE]
     rows = [(label, text) for label, _, text in (line.partition("\t") for line in read_lines(path))]
     whole = text_part(path, rows, "spam", "ham")
-    train, test = (Part([whole.X[k] for k in part], whole.y_true[part]) for part in _split(whole))
-    return Dataset("sms_spam", "text", SMS_SPAM.positive, train, test)
+    return [Part([whole.X[k] for k in part], whole.y_true[part]) for part in _split(whole)]
 
 
 def _split(whole: Part) -> Iterator[npt.NDArray[np.intp]]:
@@ -39,11 +37,12 @@ def _split(whole: Part) -> Iterator[npt.NDArray[np.intp]]:
 SMS_SPAM = Benchmark(
     name="sms_spam",
     kind="text",
-    positive="spam",
     about="5,574 text messages, 747 of them spam",
     folders=("sms_spam",),
     files=(DataFile(_FILE, "7d039a24a6083ed9ef0f806ebad56bbb976e3aeb8de05669173bfdc4996c239d"),),
-    build=build,
+    parts=_parts,
+    classes=(),
+    describe=lambda _: "spam",
     archive=Archive(
         urls=(
             "https://archive.ics.uci.edu/static/public/228/sms+spam+collection.zip",

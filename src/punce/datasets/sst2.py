@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from punce.datasets.catalogue import Archive, Benchmark, DataFile, Paths
-from punce.datasets.dataset import Dataset, Part
+from punce.datasets.dataset import Part
 from punce.errors import InputError
 
 _SENTENCE_BASE = "https://github.com/AcademiaSinicaNLPLab/sentiment_dataset/raw/master/data"
@@ -55,36 +55,30 @@ def _sentence_part(path: Path) -> Part:
     return text_part(path, rows, "1", "0")
 
 
-def _build_glue(paths: Paths, positive: Collection[Any] | None) -> Dataset:
-    refuse_other_positive("sst2", positive)
-    return Dataset("sst2", "text", _POSITIVE, _glue_part(paths["train.tsv"]), _glue_part(paths["dev.tsv"]))
+def _glue_parts(paths: Paths, _: Collection[Any]) -> list[Part]:
+    return [_glue_part(paths[name]) for name in ("train.tsv", "dev.tsv")]
 
 
-def _build_sentence(paths: Paths, positive: Collection[Any] | None) -> Dataset:
-    refuse_other_positive("sst2_sentence", positive)
-    train, dev, test = (_sentence_part(paths[name]) for name in _SENTENCE_SHA256)
-    return Dataset("sst2_sentence", "text", _POSITIVE, train, test, validation=dev)
+def _sentence_parts(paths: Paths, _: Collection[Any]) -> list[Part]:
+    return [_sentence_part(paths[f"stsa.binary.{name}"]) for name in ("train", "test", "dev")]
 
 
-def refuse_other_positive(name: str, positive: Collection[Any] | None) -> None:
-    """Two-class text sets have one positive class."""
-    if positive is not None:
-        raise InputError(f"{name} has two classes and a fixed positive one; positive= cannot be given")
+def _describe(_: Collection[Any]) -> str:
+    return "reviews of positive sentiment (label 1)"
 
-
-_POSITIVE = "reviews of positive sentiment (label 1)"
 
 SST2 = Benchmark(
     name="sst2",
     kind="text",
-    positive=_POSITIVE,
     about="GLUE's SST-2: 67,349 phrases of film reviews, tested on the 872 sentences of dev",
     folders=("SST-2", "sst2_glue", "glue_data/SST-2"),
     files=(
         DataFile("train.tsv", "48eac26399f8456935f81dd9e3a745c1430adb6c62e233ccfe22db4a0d15d1d1"),
         DataFile("dev.tsv", "54a9c12c77e402fc14d6a66a506f24d999f596b0176eb777c972cccc2f9cc4b0"),
     ),
-    build=_build_glue,
+    parts=_glue_parts,
+    classes=(),
+    describe=_describe,
     archive=Archive(
         urls=("https://dl.fbaipublicfiles.com/glue/data/SST-2.zip",),
         sha256="d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa",
@@ -94,9 +88,10 @@ SST2 = Benchmark(
 SST2_SENTENCE = Benchmark(
     name="sst2_sentence",
     kind="text",
-    positive=_POSITIVE,
     about="SST-2 with whole sentences only: 6,920 / 872 / 1,821",
     folders=("sst2_sentence",),
     files=tuple(DataFile(name, sha256, (f"{_SENTENCE_BASE}/{name}",)) for name, sha256 in _SENTENCE_SHA256.items()),
-    build=_build_sentence,
+    parts=_sentence_parts,
+    classes=(),
+    describe=_describe,
 )

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from punce.datasets.catalogue import Benchmark, DataFile, Paths
-from punce.datasets.dataset import Dataset, Part, fixed_split, is_member
+from punce.datasets.dataset import Part, fixed_split, is_member
 from punce.errors import InputError
 
 _BASE = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -43,23 +43,18 @@ _PAGEBLOCKS_COLUMNS = "height length area eccen p_black p_and mean_tr blackpix b
 
 @dataclass(frozen=True)
 class _Table:
-    """How rows are read from the files of one set; called with their paths."""
+    """How rows are read from the files of one set."""
 
-    name: str
-    described: str
-    positive: tuple[Any, ...]
     columns: Sequence[str]
     class_first: bool
     separator: str
 
-    def __call__(self, paths: Paths, positive: Collection[Any] | None) -> Dataset:
+    def parts(self, paths: Paths, positive: Collection[Any]) -> list[Part]:
+        """Train and test; a set in one file is split."""
         tables = [self._read(path) for path in paths.values()]
         if len(tables) == 1:
             tables = [tables[0].iloc[rows] for rows in fixed_split(tables[0]["class"].to_numpy())]
-        chosen = self.positive if positive is None else positive
-        train, test = (_part(table, chosen) for table in tables)
-        described = self.described if positive is None else "class " + ", ".join(map(str, positive))
-        return Dataset(self.name, "table", described, train, test)
+        return [_part(table, positive) for table in tables]
 
     def _read(self, path: Path) -> pd.DataFrame:
         names = ["class", *self.columns] if self.class_first else [*self.columns, "class"]
@@ -93,11 +88,12 @@ def _benchmark(
     return Benchmark(
         name=name,
         kind="table",
-        positive=described,
         about=about,
         folders=(f"uci/{name}", *folders, name),
         files=files,
-        build=_Table(name, described, positive, columns, class_first, separator),
+        parts=_Table(columns, class_first, separator).parts,
+        classes=positive,
+        describe=lambda chosen: described if chosen == positive else "class " + ", ".join(map(str, chosen)),
     )
 
 
