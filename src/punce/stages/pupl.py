@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from punce.errors import InputError
-from punce.labels import POSITIVE, UNLABELLED, Labels, check_vocabulary, refuse_negatives
-from punce.labels import require_positive_and_unlabelled as require_both
+from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.stages.probe import LinearHead, standardisation
+from punce.stages.scorer import check_pu_rows
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,6 @@ def _assign(h: Tensor, is_p: Tensor, centroids: Tensor) -> Tensor:
 def _check(features: Tensor, labels: Labels) -> None:
     if features.dim() != 2 or len(features) != len(labels):
         raise InputError(f"features must be (n, D), one row per label: got {tuple(features.shape)} and {len(labels)}")
-    check_vocabulary(labels)
-    refuse_negatives(labels, "puPL")
-    require_both(labels)
+    check_pu_rows(features, labels, "puPL")
     if int((labels == UNLABELLED).sum()) < 2:
         raise InputError("puPL needs at least 2 unlabelled rows to form a second cluster")
-    if not bool(features.isfinite().all()):
-        row = int((~features.isfinite().all(1)).nonzero()[0])
-        raise InputError(f"row {row} of the features is not finite")

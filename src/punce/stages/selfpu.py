@@ -112,6 +112,8 @@ def selfpu(
 
 
 class _SelfPU(RowStage):
+    """Two networks in one module; held-out rows and observers see the teachers, which are what is kept."""
+
     name = "selfpu"
 
     def __init__(self, encoder: Encoder, rows: RawRows, config: SelfPUConfig, prior: float) -> None:
@@ -148,6 +150,7 @@ class _SelfPU(RowStage):
         return {"trusted_share": self._trusted[0].share}
 
     def judge(self) -> Judgement:
+        # One teacher is enough in the end: the better one of this epoch competes with those of other epochs.
         return min((self.error(teacher, self._prior) for teacher in self._teachers.both), key=lambda j: j.criterion)
 
     def identity(self) -> dict[str, Any]:

@@ -104,12 +104,15 @@ def train_vpu(
         reinitialise(encoder, config.seed)
     stage = _Variational(encoder, RawRows(view, X, labels), config)
     history = train(stage, **outputs)
+    # Φ is too high on rows that were trained on, so that its scale is taken from others where there are any.
     rows = stage.held_out if len(stage.held_out) else stage.train_rows
     scale = phi_scale(score_rows(stage.scorer, view, X[rows]), config.quantile)
     return VariationalHead(stage.scorer.linear_head(history), scale)
 
 
 class _Variational(RowStage):
+    """The batch and its MixUp rows on the variational loss."""
+
     name = "vpu"
 
     def __init__(self, encoder: Encoder, rows: RawRows, config: VPUConfig) -> None:

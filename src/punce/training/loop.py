@@ -17,6 +17,7 @@ The loop owns batches, ranks, optimiser, schedule, finiteness, checkpoints, hist
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -212,8 +213,11 @@ def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Ou
             stage.name,
             total,
             {**asdict(stage.config), **stage.identity()} if outputs.get("folder") is not None else {},
+            # The stage's own parts first: they may refuse a checkpoint, and the model must not be loaded then.
             {
-                **{"model": stage.model, "optimizer": optimizer, **stage.state()},
+                **stage.state(),
+                "model": stage.model,
+                "optimizer": optimizer,
                 **({"best": best} if stage.is_chosen else {}),
             },
             steps_per_epoch=use.evaluate_every or per_epoch,
@@ -239,6 +243,7 @@ def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Ou
 def _step(stage: Stage, model: nn.Module, optimizer: Optimizer, run: Run, step: int) -> None:
     batch = _batch(stage, step)
     inputs = stage.inputs(batch)
+    # A bad batch must stop the run before the optimiser has taken it into the weights, and say which rows it held.
     with run.naming_rows(batch.rows, inputs):
         objective = stage.objective(model, inputs, batch)
     run.require_finite(objective.loss, batch.rows, inputs)
@@ -262,10 +267,12 @@ def _on_all_ranks(stage: Stage) -> nn.Module:
     """The module that is called, under DistributedDataParallel where ranks share the batches."""
     if collectives.world_size() == 1 or not stage.is_split_over_ranks:
         return stage.called()
-    if not stage.has_unused_parameters:
-        return DistributedDataParallel(stage.called())
-    # BatchNorm is synchronised already, so that buffers need no broadcast before every step.
-    return DistributedDataParallel(stage.called(), find_unused_parameters=True, broadcast_buffers=False)
+    with warnings.catch_warnings():  # torch 2.13 has a new name for broadcast_buffers, which 2.10 does not know
+        warnings.simplefilter("ignore", FutureWarning)
+        # BatchNorm is synchronised already, so that buffers need no broadcast before every step.
+        return DistributedDataParallel(
+            stage.called(), find_unused_parameters=stage.has_unused_parameters, broadcast_buffers=False
+        )
 
 
 class Best:

@@ -1,20 +1,10 @@
 """One resumable stage: where it stands, its checkpoints, its history, its progress, and how it is stopped.
 
-A stage is a loop over steps. Batches, views and pairs are functions of the seed and the step; dropout alone draws from
-torch's own streams, which :func:`own_dropout` seeds for the stage and checkpoints keep. So its whole state is that of
-the model, the optimiser, these streams and the step:
+Batches, views and pairs are functions of the seed and the step; dropout alone draws from torch's own streams, which
+:func:`own_dropout` seeds for the stage and checkpoints keep. So the whole state of a stage is that of the model, the
+optimiser, these streams and the step. :mod:`punce.training.loop` uses a run; few others need to.
 
-    with own_dropout(seed, device):
-        run = Run("pretrain", total_steps=..., config=..., folder=..., state={"model": model, "optimizer": optimizer})
-        for step in run.steps():
-            loss = ...
-            run.require_finite(loss, rows)
-            loss.backward()
-            run.require_finite_gradients(rows)
-            optimizer.step()
-            run.log(loss=loss)
-
-Killed at any moment and called again with the same arguments, it goes on from the last checkpoint and ends in the same
+Killed at any moment and called again with the same arguments, it resumes at the last checkpoint and ends in the same
 bits (same machine, threads and ranks). SIGTERM saves and exits with 143.
 """
 
@@ -116,6 +106,7 @@ class Run:
         self._parameters = [
             named for module in modules for named in module.named_parameters() if named[1].requires_grad
         ]
+        # BatchNorm updates its statistics in the forward pass, before a bad loss is noticed: kept to undo that.
         self._buffers_before: list[Tensor] = [buffer.clone() for buffer in self._buffers]
         self._terminated = False
         self._is_first_rank = collectives.rank() == 0
@@ -176,7 +167,7 @@ class Run:
         """
         with_gradient = [(name, weight.grad) for name, weight in self._parameters if weight.grad is not None]
         if _surely_finite([gradient for _, gradient in with_gradient]):
-            return
+            return  # the usual case costs one number from the device, not one for each weight
         if bad := [name for name, gradient in with_gradient if not bool(gradient.isfinite().all())]:
             others = f" (and of {len(bad) - 1} more)" if len(bad) > 1 else ""
             what = f"the loss is finite, but the gradient of {bad[0]}{others} is not"
@@ -191,7 +182,7 @@ class Run:
             raise self._unusable(str(error), rows, inputs) from error
 
     def _unusable(self, what: str, rows: Tensor, inputs: Tensor | None) -> TrainingError:
-        _copy(self._buffers_before, to=self._buffers)  # BatchNorm has averaged the bad batch into its statistics
+        _copy(self._buffers_before, to=self._buffers)
         return TrainingError(
             f"{self.stage}: {what}; at step {self.step}, {_suspects(rows, inputs)}. The weights are those of the step "
             "before. Look for non-finite or huge values in these rows, or lower the learning rate"
@@ -207,6 +198,7 @@ class Run:
         """Write a checkpoint. Every rank calls this; the first writes what all hold and every rank's generators."""
         if self._store is None:
             return
+        # Dropout differs between ranks, so that each rank's stream is stored; everything else is the same on all.
         generators = {name: collectives.stack_over_ranks(state) for name, state in _generator_states().items()}
         if not self._is_first_rank:
             return
@@ -224,6 +216,7 @@ class Run:
     def _resume(self) -> None:
         checkpoint = self._store.load_latest() if self._store is not None else None
         if checkpoint is not None:
+            # Compared before anything is loaded: a refused run leaves the caller's model as it was.
             self._require_same_config(checkpoint.state["config"])
             own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
             self._require_same_parts(own["states"])
@@ -250,7 +243,7 @@ class Run:
             )
             raise InputError(
                 f"{self._folder} holds an unfinished {saved.get('stage')} of another configuration ({what}); "
-                "give the same arguments to go on with it, or another folder"
+                "give the same arguments to resume it, or another folder"
             )
 
     def _require_same_parts(self, saved: dict[str, Any]) -> None:
@@ -336,7 +329,7 @@ def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]
 
 
 def fingerprint(X: Tensor, labels: Labels) -> str:
-    """Of the data themselves: a run must not resume with other rows or another labelled set of the same size."""
+    """Of the data themselves: a run must not be resumed with other rows or another labelled set of the same size."""
     digest = hashlib.sha256(labels.tobytes())
     for part in torch.split(X, 4096):
         digest.update(_raw(part))
@@ -344,7 +337,7 @@ def fingerprint(X: Tensor, labels: Labels) -> str:
 
 
 def weights_fingerprint(module: nn.Module, without: tuple[str, ...] = ()) -> str:
-    """Of the weights and buffers a run begins at: it must not resume a run that began with other weights.
+    """Of the weights and buffers a run begins at: a run that began at others must not be resumed.
 
     Parts whose names begin with one of `without` take no part in the stage. Take it before the first step, and after
     DistributedDataParallel has given every rank the weights of the first.
