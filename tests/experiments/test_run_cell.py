@@ -130,3 +130,8 @@ def test_generated_pictures_are_the_same_every_time_and_have_both_classes() -> N
     first, again = generated_shapes(), generated_shapes()
     assert np.array_equal(first.train.X, again.train.X)
     assert 0.3 < first.train.y_true.mean() < 0.5
+
+
+def test_a_probe_without_pretraining_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this transfer needs a pretrained encoder"):
+        run_cell(replace(punce(), pretraining=None), tmp_path)

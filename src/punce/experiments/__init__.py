@@ -1,6 +1,6 @@
 """The paper's tables and figures, and some it does not have, at three scales.
 
-Add an experiment: one file that declares an :class:`~punce.experiments.tables.Experiment`, one line in
+Add an experiment: one file that calls :func:`~punce.experiments.tables.network_experiment`, one line in
 :data:`EXPERIMENTS`. ``tests/experiments/test_experiments.py`` finds it there.
 """
 

@@ -150,18 +150,15 @@ class Cell:
 
     def config(self) -> dict[str, Any]:
         """As plain JSON: what :attr:`key` hashes and a result file keeps."""
-        return _as_read(
-            {
-                "protocol": self._protocol(),
-                "data": asdict(self.data),
-                "encoder": asdict(self.encoder),
-                "pretraining": None if self.pretraining is None else self.pretraining.plain(),
-                "transfer": self.transfer.plain(),
-                "seed": self.seed,
-                "threads": self.threads,
-                "embedding": self.embedding,
-            }
-        )
+        transfer, data = self.transfer.plain(), asdict(self.data)
+        return self._plain(protocol=self._protocol(), data=data, transfer=transfer, embedding=self.embedding)
+
+    def _plain(self, **more: Any) -> dict[str, Any]:
+        """What decides an encoder and a result alike, and `more`; as it comes back from a JSON file (lists)."""
+        pretraining = None if self.pretraining is None else self.pretraining.plain()
+        shared = {"encoder": asdict(self.encoder), "seed": self.seed, "threads": self.threads}
+        plain: dict[str, Any] = json.loads(canonical({**shared, "pretraining": pretraining, **more}))
+        return plain
 
     def _protocol(self) -> int | str:
         stages = [self.transfer.kind] if self.pretraining is None else ["pretrain", self.transfer.kind]
@@ -182,19 +179,10 @@ class Cell:
         """The part of the configuration that decides the pretrained encoder; None without pretraining."""
         if self.pretraining is None:
             return None
-        data = asdict(self.data)
+        data = _without(asdict(self.data), "n_test", "n_unlabelled")  # those rows take no part in pretraining
         if self.pretraining.loss in LABEL_FREE:
-            data = {"source": self.data.source, "n_train": self.data.n_train}
-        return _as_read(
-            {
-                "protocol": VERSIONS["pretrain"],
-                "data": _without(data, "n_test", "n_unlabelled"),
-                "encoder": asdict(self.encoder),
-                "pretraining": self.pretraining.plain(),
-                "seed": self.seed,
-                "threads": self.threads,
-            }
-        )
+            data = {name: data[name] for name in ("source", "n_train")}
+        return self._plain(protocol=VERSIONS["pretrain"], data=data)
 
     @property
     def encoder_name(self) -> str | None:
@@ -230,9 +218,3 @@ def config_key(config: dict[str, Any]) -> str:
 
 def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
-
-
-def _as_read(config: dict[str, Any]) -> dict[str, Any]:
-    """As it comes back from a JSON file: tuples are lists."""
-    plain: dict[str, Any] = json.loads(canonical(config))
-    return plain

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,11 @@ class Job:
         encoder, _ = twin.pretrained()
         return extract_features(encoder, self.view, self.inputs).cpu().numpy()
 
+    @property
+    def is_from_scratch(self) -> bool:
+        """Whether encoder and head are trained together, from random weights."""
+        return self.cell.transfer.kind in ("joint", "vpu", "selfpu")
+
     # Encoders --------------------------------------------------------------------------------------------------------
 
     def new_encoder(self) -> Encoder:
@@ -126,13 +131,9 @@ class Job:
             raise InputError(f"{self.cell.describe()}: this transfer needs a pretrained encoder")
         encoder = self.new_encoder()
         _ = self.loss_prior  # an estimate may pretrain another encoder: before this one is locked and timed
+        return encoder, self.cache.fill(encoder, config, partial(self._pretrain, pretraining))
 
-        def train(encoder: Encoder, folder: Path) -> list[dict[str, Any]]:
-            return self._pretrain(encoder, pretraining, folder)
-
-        return encoder, self.cache.fill(encoder, config, train)
-
-    def _pretrain(self, encoder: Encoder, spec: Pretraining, folder: Path) -> list[dict[str, Any]]:
+    def _pretrain(self, spec: Pretraining, encoder: Encoder, folder: Path) -> list[dict[str, Any]]:
         X, labels = self.inputs, self.labels
         if spec.loss in LABEL_FREE:  # no label and no copy of a labelled row: one encoder for every labelled set
             X, labels = self.rows.X.to(device()), np.full(len(self.rows.X), UNLABELLED, dtype=np.int8)
@@ -155,7 +156,7 @@ class Job:
             self.labels,
             self.risk_prior,
             risk=self.risk(),
-            from_scratch=self.cell.pretraining is None,
+            from_scratch=self.is_from_scratch,
             folder=self.folder,
             watch=self._watch,
         )
