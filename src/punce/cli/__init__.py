@@ -53,7 +53,7 @@ def main() -> None:
     """Run the command line; whatever goes wrong is one line on stderr and an exit code, a traceback with --debug."""
     arguments = sys.argv[1:]
     try:
-        # --debug may stand anywhere; without arguments the help is what one wants
+        # --debug may stand anywhere; without arguments the help is shown
         code = app(args=[a for a in arguments if a != "--debug"] or ["--help"], standalone_mode=False)
     except Exception as error:
         if "--debug" in arguments:

@@ -1,4 +1,4 @@
-"""``punce prior``: how many positives hide among the unlabelled rows, by every estimator, with a picture."""
+"""``punce prior``: how many positives are among the unlabelled rows, by every estimator, with a picture."""
 
 from __future__ import annotations
 

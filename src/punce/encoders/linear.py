@@ -1,4 +1,4 @@
-"""A linear map of ready-made embeddings: contrastive features that cannot learn the labelled rows by heart."""
+"""A linear map of ready-made embeddings: contrastive features that cannot memorise the labelled rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from punce.encoders.encoder import Encoder, projector
 class Linear(Encoder):
     """h = W·x, with the projector of the other encoders behind it.
 
-    For embeddings that already say most of what can be said, with few labels: an MLP of a thousand units fits 500
-    labelled rows exactly, and its features then flatter them (docs/text.md).
+    For good embeddings with few labels: an MLP of a thousand units fits 500 labelled rows exactly, and its features
+    then flatter them (docs/text.md).
 
     Shape: x (B, in_features) -> features (B, size) -> projections (B, size).
     """

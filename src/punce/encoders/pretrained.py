@@ -50,7 +50,7 @@ def has_transformers() -> bool:
 
 
 def require_transformers(who: str) -> None:
-    """Refuse to go on without the extra, saying how to get it and what works without."""
+    """Raise an error if the extra is missing; it says how to get it and what works without it."""
     if not has_transformers():
         raise InputError(
             f"{who} needs the package transformers: pip install 'punce[text]'; without it texts are read as word "

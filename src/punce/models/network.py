@@ -40,7 +40,7 @@ NETWORKS = ("linear", "mlp")
 """For embeddings of texts; the first is taken where they cannot be told apart."""
 
 TEXT_EPOCHS = 25
-"""At most; with more, both begin to learn the labelled rows by heart."""
+"""At most; with more, both begin to memorise the labelled rows."""
 _FEWEST = 50  # labelled rows below which the held-out ones are too few to choose by
 
 
@@ -58,7 +58,7 @@ class NetworkRoute:
         self._encoder_spec: dict[str, Any] = {}
         self._view_spec: dict[str, Any] = {}
         self._device = torch.device("cpu")
-        self._row_shape: tuple[int, ...] | None = None  # stays so in models saved before it was kept
+        self._row_shape: tuple[int, ...] | None = None  # None in models that earlier versions saved
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """The images or embeddings themselves."""
@@ -91,7 +91,7 @@ class NetworkRoute:
         self._view = build_view(self._view_spec["name"], **self._view_spec["options"]).fit(x)
         self._view_spec["options"] = asdict(self._view)  # type: ignore[call-overload]
         if isinstance(settings.encoder, Encoder):
-            # A copy: training the caller's own would change it under their hands, and the next fit with it.
+            # A copy: training the caller's encoder would change it, and with it the next fit.
             self._encoder, self._encoder_spec = copy.deepcopy(settings.encoder), {"name": "custom"}
         else:
             self._encoder_spec = encoder_for(x, settings.encoder)
@@ -115,7 +115,7 @@ class NetworkRoute:
         return extract_features(self._encoder, self._view, x).cpu().double().numpy()
 
     def _refuse_other_shape(self, x: Tensor) -> None:
-        """Some encoders stop at another shape in torch's words; those that take any size score it without a word."""
+        """Refuse another shape: some encoders fail with an error of torch, others would score it silently."""
         shape = tuple(x.shape[1:])
         if self._row_shape is not None and shape != self._row_shape:
             raise InputError(
@@ -155,7 +155,7 @@ def fit_chosen_network(
     Shape: x float32 (n, d). The rows for the choice are taken from the final fit's training rows, so the scores that
     come back are still those of rows that nothing has seen.
 
-    A linear map is the safe choice where the signal is weak (sentiment): an MLP then learns the labelled rows by heart
+    A linear map is the safe choice where the signal is weak (sentiment): an MLP then memorises the labelled rows
     and does far worse. Where the signal is strong (spam) the MLP is better. No true label is needed to tell: the AUC of
     labelled against unlabelled rows, on rows held out of pretraining and head, orders networks like the true AUC.
     """

@@ -29,7 +29,7 @@ class TableWarning(UserWarning):
 class TableRoute:
     """A table encoder and :class:`~punce.models.tabular.TabularPU`, for DataFrames or matrices (n, d).
 
-    With an encoder other than "auto" the rows go the network's way instead.
+    With an encoder other than "auto" a network is trained instead.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ _INNER = "vectors."
 class TextRoute:
     """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; without one, word counts.
 
-    Word counts and frozen embeddings go the way of every embedding: contrastive features by a network, then a
+    Word counts and frozen embeddings are treated like every embedding: contrastive features by a network, then a
     linear head. With ``transfer="finetune"`` the transformer itself is trained.
     """
 
@@ -158,7 +158,7 @@ def _encoder_for(asked: Any) -> Transformer | None:
 
 
 def _is_network(asked: Any) -> bool:
-    """Whether a network for vectors was asked for, which are then word counts."""
+    """Whether a network for vectors was asked for; the vectors are then word counts."""
     return asked in ENCODERS if isinstance(asked, str) else isinstance(asked, Encoder)
 
 

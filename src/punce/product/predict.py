@@ -65,7 +65,7 @@ class _Reading:
 
     options: dict[str, Any] = field(default_factory=dict)
     pictures: dict[str, int] = field(default_factory=dict)
-    """Empty for runs that did not store it; the new pictures then choose for themselves."""
+    """Empty for runs that did not store it; the new pictures then decide."""
 
     def in_form(self, batch: UserData) -> UserData:
         """Pictures in the form the model knows, whatever size and colours the new ones have."""

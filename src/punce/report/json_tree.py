@@ -82,7 +82,7 @@ def _decode_tuple(inner: tuple[Any, ...], tree: Any, where: str) -> tuple[Any, .
 
 def _decode_fields(kind: Any, tree: dict[str, Any], where: str) -> Any:
     hints = _hints(kind)
-    # Strict: a field that this version does not know would otherwise vanish from the page without a word.
+    # Strict: a field that this version does not know would otherwise vanish from the page unnoticed.
     unknown = sorted(set(tree) - set(hints))
     if unknown:
         raise InputError(f"{where}: unknown field {unknown[0]!r}; known are {sorted(hints)}")

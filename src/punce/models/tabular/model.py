@@ -274,7 +274,7 @@ def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Arrays:
 
 
 def _refuse_wide_trees(arrays: Mapping[str, npt.NDArray[Any]], n_columns: int) -> None:
-    """A damaged file must not read beside a row. A forest sees one-hot columns: its own ``numeric`` and ``codes``."""
+    """A damaged file must not read out of bounds. A forest sees one-hot columns: its own ``numeric`` and ``codes``."""
     for name, array in arrays.items():
         if not name.endswith(".feature") or not array.size:
             continue

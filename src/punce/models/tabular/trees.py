@@ -271,7 +271,7 @@ def _join(trees: list[_Tree], baseline: float, scale: float) -> Trees:
 
 
 def _check(trees: Trees) -> None:
-    """A damaged file must not walk in circles or read beside an array."""
+    """A damaged file must not cause an endless loop or an out-of-bounds read."""
     n = len(trees.feature)
     same = ("threshold", "left", "right", "missing_left", "category", "value")
     wrong = [name for name in same if getattr(trees, name).shape != (n,)]
