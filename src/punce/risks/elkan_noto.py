@@ -72,17 +72,15 @@ def out_of_fold_scores(
 
     `model` is any scikit-learn classifier with probabilities or decision values; it is cloned for every fold.
     """
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     labels = np.asarray(labels)
     _check_rows(X, labels, n_splits)
     is_p = (labels == POSITIVE).astype(np.int64)
-    g = np.empty(len(labels))
     folds = StratifiedKFold(n_splits=n_splits, shuffle=True, random_state=random_state)
-    for train, held_out in folds.split(np.zeros(len(labels)), is_p):
-        fitted = _calibrated(model, n_positive=int(is_p[train].sum())).fit(_take(X, train), is_p[train])
-        # Out of fold: a model that saw a row labelled 0 has learned that this row is not positive.
-        g[held_out] = fitted.predict_proba(_take(X, held_out))[:, 1]
+    classifier = _calibrated(model, n_positive=int(is_p.sum()) * (n_splits - 1) // n_splits)
+    # Out of fold: a model that saw a row labelled 0 has learned that this row is not positive.
+    g: Floats = cross_val_predict(classifier, X, is_p, cv=folds, method="predict_proba")[:, 1]
     # Calibration can return exactly 1, which would be infinite odds.
     return np.clip(g, 0.0, 1.0 - _EDGE)
 
@@ -191,7 +189,3 @@ def _check_rows(X: Any, labels: npt.NDArray[Any], n_splits: int) -> None:
 
 def _n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _take(X: Any, rows: npt.NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

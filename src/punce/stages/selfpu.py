@@ -242,7 +242,7 @@ class Trusted:
     def pick(self, scores: Tensor, rows: Tensor, share: float, prior: float) -> None:
         """Trust `share` of the unlabelled `rows` anew, half from the top of the ranking and half from the bottom.
 
-        At most half of the positives that `prior` leaves room for are trusted, and at most half of the negatives. So with
+        At most half of the positives that `prior` leaves room for are trusted, and at most half of the negatives. With
         a small prior the set fills up from the bottom, and some rows always remain to learn from.
         """
         n = len(rows)
