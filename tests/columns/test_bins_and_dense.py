@@ -95,3 +95,9 @@ def test_arrays_bring_it_back(kind: type[Bins] | type[DenseColumns]) -> None:
     assert np.array_equal(again.transform(x), made.transform(x))
     with pytest.raises(InputError, match="missing"):
         kind.from_arrays({})
+
+
+def test_the_columns_of_one_category_are_one_feature() -> None:
+    x = np.array([[2, 0.1, 7], [3, 0.2, 7], [3, 0.3, 8]], dtype=np.float32)
+    columns = DenseColumns.fit(x, np.array([True, False, True]))
+    assert columns.groups == (0, 1, 1, 2, 2)  # the number, codes 2 and 3, codes 7 and 8

@@ -7,6 +7,7 @@ from scipy import sparse
 from punce.columns.encoder import TableEncoder
 from punce.columns.sparse import frame_from_sparse, matrix_from_sparse
 from punce.errors import InputError
+from punce.models.network import as_tensor
 from punce.models.table import TableRoute, as_frame
 from punce.models.tabular import TabularPU
 
@@ -47,3 +48,4 @@ def test_embeddings_become_dense_or_are_refused() -> None:
     assert np.array_equal(matrix_from_sparse(X), X.toarray())
     with pytest.raises(InputError, match=r"60 × 12 would take .*TruncatedSVD"):
         matrix_from_sparse(X, most_cells=100)
+    assert np.array_equal(as_tensor(X).numpy(), X.toarray())

@@ -50,6 +50,13 @@ class DenseColumns(StoredArrays):
         """How many columns :meth:`transform` gives."""
         return len(self.numeric) + len(self.code_column)
 
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The feature of each output column, counted from 0: a view replaces all 0/1 columns of a category together."""
+        columns = [*self.numeric.tolist(), *self.code_column.tolist()]
+        feature = {column: k for k, column in enumerate(dict.fromkeys(columns))}
+        return tuple(feature[column] for column in columns)
+
     def transform(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Shape: (n, d) -> (n, width). A missing number becomes 0, the middle; a missing category all zeros."""
         dense = np.zeros((len(values), self.width), dtype=np.float32)

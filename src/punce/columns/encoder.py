@@ -335,13 +335,11 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _column(entry: Mapping[str, Any]) -> Column:
-    fields = dict(entry)
-    kind = fields.pop("kind")
+    kind = entry["kind"]
     if kind == "number":
-        return NumberColumn(**fields)
+        return NumberColumn(**entry)
     if kind == "category":
-        return CategoryColumn(fields["name"], tuple(fields["categories"]))
+        return CategoryColumn(entry["name"], tuple(entry["categories"]))
     if kind == "date":
-        parts = tuple(NumberColumn(**{k: v for k, v in part.items() if k != "kind"}) for part in fields["parts"])
-        return DateColumn(fields["name"], fields["format"], parts)
+        return DateColumn(entry["name"], entry["format"], tuple(NumberColumn(**part) for part in entry["parts"]))
     raise InputError(f"not a stored table encoder: unknown kind of column {kind!r}")

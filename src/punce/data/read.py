@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -83,7 +83,7 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
     columns to leave out; `columns` names the features of a table, in the order wanted, and every other column is left
     out. `as_text` names columns of a CSV file whose digits are names (01 is not 1).
     """
-    request = _request(path, label, **options)
+    request = _request(path, label, options)
     reader = _reader(request)
     form = _FORMS[reader] if reader is not _read_arrays else f"a {request.path.suffix.lower()} file"
     check_reading(form, options)
@@ -101,7 +101,7 @@ def stream(
     The types of CSV columns are guessed per batch, except that text in the first batch is text in all of them: name
     other columns whose digits are names in `as_text`.
     """
-    request = _request(path, label, **options)
+    request = _request(path, label, options)
     if batch_rows < 1:
         raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
     if _is_table(request.path):
@@ -110,44 +110,36 @@ def stream(
     return DataStream(data.kind, data.source, len(data), data.labels, data.batches, batch_rows, data.notes)
 
 
-def _request(
-    path: str | Path,
-    label: str | None,
-    *,
-    positive: Any = None,
-    id: str | None = None,
-    text: str | None = None,
-    kind: KindOption = "auto",
-    setting: Setting = "pu",
-    labels: str | Path | None = None,
-    drop: Sequence[str] = (),
-    image_size: int | None = None,
-    columns: Sequence[str] | None = None,
-    as_text: Sequence[str] = (),
-) -> _Request:
-    if kind not in ("auto", "image", "table", "text", "embedding"):
+def _request(path: str | Path, label: str | None, options: ReadOptions) -> _Request:
+    if unknown := set(options) - set(ReadOptions.__annotations__):
+        raise TypeError(f"unknown options {sorted(unknown)}; there are {', '.join(ReadOptions.__annotations__)}")
+    kind, setting = options.get("kind", "auto"), options.get("setting", "pu")
+    if kind not in get_args(KindOption):
         raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")
-    if setting not in ("pu", "pnu"):
+    if setting not in get_args(Setting):
         raise InputError(f"setting must be 'pu' or 'pnu', got {setting!r}")
-    if isinstance(drop, str):
-        drop = (drop,)
-    if isinstance(as_text, str):
-        as_text = (as_text,)
-    roles = Roles(label, id, tuple(drop), text)
+    id, labels, columns = options.get("id"), options.get("labels"), options.get("columns")
+    drop, as_text = _names(options.get("drop", ())), _names(options.get("as_text", ()))
+    roles = Roles(label, id, drop, options.get("text"))
     both = [name for name in columns or () if name in roles.set_aside]
     if both:
         raise InputError(f"{path}: columns are named both as features and as something else: {both[:8]}")
     return _Request(
-        existing(path),
-        roles,
-        kind,
-        positive,
-        setting,
-        None if labels is None else existing(labels),
-        image_size,
-        None if columns is None else tuple(columns),
-        (*as_text, *([] if id is None else [id])),
+        path=existing(path),
+        roles=roles,
+        kind=kind,
+        positive=options.get("positive"),
+        setting=setting,
+        labels=None if labels is None else existing(labels),
+        image_size=options.get("image_size"),
+        columns=None if columns is None else tuple(columns),
+        as_text=as_text if id is None else (*as_text, id),
     )
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    """One name may stand without brackets."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _is_table(path: Path) -> bool:

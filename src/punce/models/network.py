@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
+from punce.columns.sparse import matrix_from_sparse
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
@@ -213,6 +215,8 @@ def as_tensor(X: Any) -> Tensor:
 
 def _numbers(X: Any) -> Any:
     """An array torch can take: numbers kept as Python objects become floats."""
+    if issparse(X):
+        return matrix_from_sparse(X)
     array = np.ascontiguousarray(X) if np.ndim(X) else np.asarray(X)
     if array.dtype.kind != "O":
         return array

@@ -29,10 +29,7 @@ class TableNetwork:
     def untrained(cls, values: Values, categorical: npt.NDArray[np.bool_]) -> TableNetwork:
         """Knots and categories are taken from the rows; the one-hot columns of a category are replaced together."""
         columns = DenseColumns.fit(values, categorical)
-        groups = [*columns.numeric.tolist(), *columns.code_column.tolist()]
-        numbers = {column: k for k, column in enumerate(dict.fromkeys(groups))}
-        view = {"name": "table", "options": {"groups": tuple(numbers[column] for column in groups)}}
-        return cls(columns, NetworkRoute(view))
+        return cls(columns, NetworkRoute({"name": "table", "options": {"groups": columns.groups}}))
 
     def fit(self, values: Values, labels: Labels, settings: FitSettings) -> Fitted:
         """Pretrain and train the head; the network route holds rows out."""

@@ -38,26 +38,9 @@ PRIORS: dict[str, type[PriorEstimator]] = {
 
 
 @overload
-def estimate_prior(
-    X: Any,
-    labels: Any,
-    method: Literal["all"],
-    scores: Any = None,
-    random_state: int | None = 0,
-    scenario: Scenario = "single_set",
-    classifier: Any = None,
-) -> PriorTable: ...
+def estimate_prior(X: Any, labels: Any, method: Literal["all"], scores: Any = ..., **given: Any) -> PriorTable: ...
 @overload
-def estimate_prior(
-    X: Any,
-    labels: Any,
-    method: str = "bbe",
-    scores: Any = None,
-    random_state: int | None = 0,
-    scenario: Scenario = "single_set",
-    classifier: Any = None,
-    **options: Any,
-) -> PriorEstimate: ...
+def estimate_prior(X: Any, labels: Any, method: str = ..., scores: Any = ..., **given: Any) -> PriorEstimate: ...
 def estimate_prior(
     X: Any,
     labels: Any,

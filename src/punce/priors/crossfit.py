@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from punce.errors import InputError
@@ -99,9 +100,7 @@ def fit(classifier: Any, X: Any, is_p: npt.NDArray[np.bool_]) -> Any:
     weighted = _weight_parameter(model)
     if weighted is None:
         return model.fit(X, is_p.astype(np.int64))
-    n, n_p = len(is_p), int(is_p.sum())
-    weights = np.where(is_p, 0.5 * n / n_p, 0.5 * n / (n - n_p))
-    return model.fit(X, is_p.astype(np.int64), **{weighted: weights})
+    return model.fit(X, is_p.astype(np.int64), **{weighted: compute_sample_weight("balanced", is_p)})
 
 
 def score(model: Any, X: Any) -> Float:
@@ -138,15 +137,10 @@ def _splits(
     rng = np.random.default_rng(seed)
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     for train, held_out in splitter.split(np.zeros(len(is_p)), is_p):
-        yield _thinned(train, is_p, rng), held_out
-
-
-def _thinned(
-    train: npt.NDArray[np.intp], is_p: npt.NDArray[np.bool_], rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
-    parts = [train[is_p[train]], train[~is_p[train]]]
-    kept = [rng.permutation(part)[:MAX_TRAINING_ROWS] for part in parts]
-    return np.sort(np.concatenate(kept))
+        parts = [train[is_p[train]], train[~is_p[train]]]
+        # More rows than this cost time and change the scores hardly.
+        kept = [rng.permutation(part)[:MAX_TRAINING_ROWS] for part in parts]
+        yield np.sort(np.concatenate(kept)), held_out
 
 
 def _announce(is_p: npt.NDArray[np.bool_], folds: int) -> tuple[str, ...]:

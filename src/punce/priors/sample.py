@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, rankdata
+from sklearn.utils import _safe_indexing as take_rows
 
 from punce.columns.encoder import EncodedTable
 from punce.errors import InputError
@@ -177,8 +178,4 @@ def _length(X: Any) -> int:
 def _take(X: Any, rows: npt.NDArray[np.intp]) -> Any:
     if isinstance(X, EncodedTable):
         return X.take(rows)
-    if hasattr(X, "tocsr"):  # any sparse format
-        return X.tocsr()[rows]
-    if isinstance(X, list | tuple):
-        return [X[k] for k in rows]
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return take_rows(X.tocsr() if hasattr(X, "tocsr") else X, rows)  # rows of other sparse formats cannot be taken
