@@ -32,19 +32,19 @@ from punce.judging.used_prior import (
     prior_to_json,
     usable_prior,
 )
-from punce.labels import POSITIVE, Labels, labels_of_rows, require_positive_and_unlabelled
+from punce.labels import POSITIVE, Labels, labels_of_rows, require_positive_and_unlabelled, row_weights
 from punce.losses import LOSSES, ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.columns import Columns
-from punce.models.configs import plain_configs
+from punce.models.configs import plain, plain_configs, plain_parameters
 from punce.models.heads import check_head
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device
-from punce.options import check_arguments, check_options, describe
+from punce.options import check_arguments, check_options, describe, ran_in_words
 from punce.priors import PriorEstimate, estimate_prior
-from punce.risks import RISKS
 from punce.scenario import Scenario, check_prior
 from punce.storage.model_file import ModelFileError, read_model, write_model
+from punce.training.random_stream import check_random_state, drawn_seed
 
 Floats = npt.NDArray[np.float64]
 _LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out")  # by a fit, beside the names that end in "_"
@@ -128,10 +128,11 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, folder: str | Path | None = None) -> Self:
         """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
 
-        `sample_weight` says how much each row counts in training; for the ensemble on tables only. The prior, the
+        `sample_weight` says how much each row counts in the training of a head on the rows as they are
+        (``encoder="identity"``); pretraining has no use for it, so with it weights are refused. The prior, the
         calibration and the quality count every row once. With a `folder` training is checkpointed there and resumes
-        after a kill. A fit that fails leaves no fit, not an earlier one and not a part of this one: scores of one
-        with probabilities of the other would look right.
+        after a kill. A fit that fails leaves no fit, not an earlier one and not a part of this one: scores of one with
+        probabilities of the other would look right.
         """
         self._forget()
         try:
@@ -155,15 +156,19 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         require_positive_and_unlabelled(labels, "y")
         if np.shape(X)[0] != len(labels):
             raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels")
-        self.seed_ = _seed(self.random_state)
+        self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         way = check_options(self.kind_, self.get_params(deep=False))
-        weights = None if sample_weight is None else _row_weights(sample_weight, labels)
+        weights = None if sample_weight is None else row_weights(sample_weight, labels)
         if weights is not None and not way.takes_weights:
-            raise InputError(f"sample_weight cannot be used here: {describe(way, vars(self))} counts rows once")
+            raise InputError(
+                f"sample_weight cannot be used here: {describe(way, vars(self))} counts every row once; it applies to "
+                "heads on the rows as they are (encoder='identity')"
+            )
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights)
+        self._warn_of_few(labels)
         self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
         fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
         self.history_, self.notes_ = fitted.history, fitted.notes
@@ -180,8 +185,18 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         check_arguments(self.get_params(deep=False))
         check_head(self.risk)
         plain_configs(self.configs, self.loss, self.risk)
-        _check_random_state(self.random_state)
+        check_random_state(self.random_state)
         check_device(self.device)
+
+    def _warn_of_few(self, labels: Labels) -> None:
+        n_labelled = int((labels == POSITIVE).sum())
+        if n_labelled < FEWEST_LABELLED:
+            warnings.warn(
+                f"{n_labelled} labelled row{'s' * (n_labelled > 1)}: the ranking is little more than nearness to them; "
+                "label more rows before relying on it",
+                ClassifierWarning,
+                stacklevel=4,
+            )
 
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
         n_labelled = int((labels == POSITIVE).sum())
@@ -202,7 +217,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
             prior=float("nan"),
             scenario=self.scenario,
             random_state=self.seed_,
-            epochs=_plain(self.epochs),  # it is written to checkpoints as JSON
+            epochs=plain(self.epochs),  # it is written to checkpoints as JSON
             configs=plain_configs(self.configs, self.loss, self.risk),
             device=self.device,
             progress=self.progress,
@@ -287,7 +302,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         check_is_fitted(self, "classes_")
         tensors, route = self._route.state()
         content = {
-            "parameters": self._plain_parameters(),
+            "parameters": plain_parameters(self.get_params(deep=False), self.seed_),
             "kind": self.kind_,
             "route": route,
             "calibrator": self._calibrator.to_json(),
@@ -300,15 +315,6 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
             "n_embedding": getattr(self, "_n_features_out", None),
         }
         write_model(Path(path), tensors, content)
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        """The parameters as JSON. Objects go by the name of their class; ``ran_`` keeps their settings."""
-        names = {kind: name for name, kind in {**LOSSES, **RISKS}.items()}
-        given = {key: names.get(type(value), _plain(value)) for key, value in self.get_params(deep=False).items()}
-        given["configs"] = plain_configs(self.configs, self.loss, self.risk) or None
-        if isinstance(self.random_state, np.random.RandomState):
-            given["random_state"] = self.seed_
-        return {key: value for key, value in given.items() if key == "configs" or _is_plain(value)}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -373,57 +379,6 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         tags.input_tags.categorical = is_table
         tags.input_tags.string = self.kind != "embedding"
         return tags
-
-
-def ran_in_words(ran: Mapping[str, Any]) -> str:
-    """What ran, in one line, from ``ran_``."""
-    members = ", ".join(f"{name} {weight:.2f}" for name, weight in ran.get("members", {}).items())
-    encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
-    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "")
-
-
-def _check_random_state(random_state: Any) -> None:
-    if random_state is None or isinstance(random_state, np.random.RandomState):
-        return
-    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
-        raise InputError(
-            f"random_state must be None, a whole number from 0 to 2³² − 1 or a RandomState, got {random_state!r}"
-        )
-
-
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    """None and a RandomState draw a seed, which is kept so that the fit can be repeated."""
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(random_state)
-
-
-def _row_weights(sample_weight: Any, labels: Labels) -> Floats:
-    """One finite weight of at least 0 a row; some labelled and some unlabelled row must count."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(len(labels), weights)
-    if weights.ndim != 1:
-        raise InputError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
-    if len(weights) != len(labels):
-        raise InputError(f"sample_weight.shape == {weights.shape}, expected ({len(labels)},): one for each row")
-    if not np.isfinite(weights).all() or weights.min() < 0:
-        raise InputError("sample_weight must hold finite numbers of at least 0")
-    for value, name in ((1, "labelled"), (0, "unlabelled")):
-        if not weights[labels == value].any():
-            raise InputError(f"sample_weight is 0 for every {name} row: nothing is left to learn from")
-    return weights
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy number, which JSON does not know, as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
 
 
 def _usable_here(parameters: dict[str, Any]) -> dict[str, Any]:

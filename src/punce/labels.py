@@ -99,6 +99,23 @@ def _in_scikit_learns_words(y: Any, error: InputError) -> str:
     return str(error)
 
 
+def row_weights(sample_weight: Any, labels: Labels) -> npt.NDArray[np.float64]:
+    """One finite weight of at least 0 a row; some labelled and some unlabelled row must count."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(len(labels), weights)
+    if weights.ndim != 1:
+        raise InputError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
+    if len(weights) != len(labels):
+        raise InputError(f"sample_weight.shape == {weights.shape}, expected ({len(labels)},): one for each row")
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        raise InputError("sample_weight must hold finite numbers of at least 0")
+    for value, name in ((POSITIVE, "labelled"), (UNLABELLED, "unlabelled")):
+        if not weights[labels == value].any():
+            raise InputError(f"sample_weight is 0 for every {name} row: nothing is left to learn from")
+    return weights
+
+
 def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> None:
     """Refuse labels no PU method can learn from."""
     if not (labels == POSITIVE).any():

@@ -50,7 +50,6 @@ WAYS: dict[str, Way] = {
     "ensemble": Way(
         "the ensemble for tables",
         instead="encoder='mlp' trains a network, which uses {}",
-        takes_weights=True,
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
     "fixed": Way(
@@ -58,6 +57,7 @@ WAYS: dict[str, Way] = {
         ("risk", "transfer", "device"),
         ("risk", "probe"),
         "encoder='identity' has no weights to pretrain; another encoder has",
+        takes_weights=True,
     ),
     "pupl": Way("{loss}, then puPL's clusters on frozen features", _NETWORK, ("loss", "pretrain", "pupl")),
     "finetune": Way("{loss}, then {risk} on encoder and head", _NETWORK, ("loss", "pretrain", "risk", "finetune")),
@@ -211,6 +211,13 @@ def check_encoder(encoder: Any, kind: str) -> None:
 def describe(way: Way, asked: Mapping[str, Any]) -> str:
     """What would run, in a few words, with the losses and risks by name."""
     return way.words.format(**{name: name_of(asked[name]) for name in ("loss", "risk")})
+
+
+def ran_in_words(ran: Mapping[str, Any]) -> str:
+    """What ran, in one line, from ``ran_``."""
+    members = ", ".join(f"{name} {weight:.2f}" for name, weight in ran.get("members", {}).items())
+    encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
+    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "")
 
 
 def name_of(part: Any) -> str:

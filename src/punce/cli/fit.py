@@ -133,8 +133,8 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from punce.classifier import ran_in_words
     from punce.labels import UNLABELLED
+    from punce.options import ran_in_words
 
     classifier, labels = outcome.classifier, outcome.data.labels
     assert labels is not None

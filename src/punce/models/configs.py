@@ -8,6 +8,8 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from inspect import signature
 from typing import Any
 
+import numpy as np
+
 from punce.errors import InputError
 from punce.losses import LOSSES
 from punce.risks import RISKS
@@ -99,3 +101,22 @@ def _require_known(name: Any, known: list[str], message: str) -> None:
     near = difflib.get_close_matches(str(name), known, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
     raise InputError(message.format(repr(name)) + guess)
+
+
+def plain_parameters(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The classifier's parameters as JSON. Losses and risks go by the name of their class; ``ran_`` has their settings.
+
+    An encoder object has no such form and is left out; a RandomState is kept as the seed that was drawn from it.
+    """
+    names = {kind: name for name, kind in {**LOSSES, **RISKS}.items()}
+    given = {key: names.get(type(value), plain(value)) for key, value in parameters.items()}
+    given["configs"] = plain_configs(parameters["configs"], parameters["loss"], parameters["risk"]) or None
+    if isinstance(given["random_state"], np.random.RandomState):
+        given["random_state"] = seed
+    is_plain = (str, int, float, bool, dict, type(None))
+    return {key: value for key, value in given.items() if isinstance(value, is_plain)}
+
+
+def plain(value: Any) -> Any:
+    """A NumPy number, which JSON does not know, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import ContrastiveLoss, build_loss
-from punce.models.route import FitSettings
+from punce.models.route import FitSettings, Floats
 from punce.risks import RISKS, Risk, build_risk
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig, pretrain
@@ -76,11 +78,29 @@ def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: 
 
 def frozen_head(features: Tensor, labels: Labels, settings: FitSettings, folder: Path | None = None) -> LinearHead:
     """A head on features that stay as they are. Shape: features (n, D), labels (n,)."""
+    if settings.weights is not None:
+        rows = _drawn_by_weight(labels, settings.weights, settings.random_state)
+        features, labels = features[rows], labels[rows]
     if settings.risk == "pupl":
         clusters: PuplConfig = settings.config("pupl", PuplConfig(seed=settings.random_state))
         return train_on_features(clusters, features, labels, prior=settings.prior)
     config = probe_config(settings, batch_size(len(features), 4096))
     return train_on_features(config, features, labels, prior=settings.prior, risk=risk_of(settings), folder=folder)
+
+
+def _drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[np.intp]:
+    """As many labelled and as many unlabelled rows as there are, each as often as its weight asks for.
+
+    Drawn at equal steps of the summed weights, so that a weight of 2 gives two copies and not two on average: no risk
+    has to know of weights.
+    """
+    drawn = []
+    for value in np.unique(labels):
+        rows = np.flatnonzero(labels == value)
+        summed = np.cumsum(weights[rows])
+        steps = (np.arange(len(rows)) + np.random.default_rng(seed).random()) * summed[-1] / len(rows)
+        drawn.append(rows[np.searchsorted(summed, steps, side="right")])
+    return np.sort(np.concatenate(drawn))
 
 
 def _training_config(settings: FitSettings, n_rows: int) -> EpochConfig:

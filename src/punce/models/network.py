@@ -17,6 +17,7 @@ from punce.columns.sparse import matrix_from_sparse
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
+from punce.models.cross_fit import can_cross_fit, cross_fitted_scores, encoder_saw_labels
 from punce.models.heads import (
     automatic_epochs,
     batch_size,
@@ -84,9 +85,32 @@ class NetworkRoute:
             epochs=settings.epochs_of("pretrain") or automatic_epochs(len(own)), batch_size=batch_size(len(own))
         )
         history = pretrain_encoder(self._encoder, self._view, own, known, settings, automatic)
+        if settings.weights is not None:
+            settings = replace(settings, weights=settings.weights[train.numpy()])
         self._head = fit_head(self._encoder, self._view, own, known, settings)
+        return self._fitted(x, labels, (train, held_out), [*history, *self._head.history], settings)
+
+    def _fitted(
+        self,
+        x: Tensor,
+        labels: Labels,
+        split: tuple[Tensor, Tensor],
+        history: list[dict[str, Any]],
+        settings: FitSettings,
+    ) -> Fitted:
+        """The held-out rows' scores, and those of the training rows by heads that did not see them where cheap."""
+        train, held_out = (rows.numpy() for rows in split)
+        seen, everywhere = np.zeros(len(labels), dtype=bool), None
+        seen[train] = True
+        if not (labels[held_out] == POSITIVE).any():  # a single labelled row: calibration must do with a row it saw
+            held_out = np.concatenate([held_out, np.flatnonzero(labels == POSITIVE)])
         scores = self.score(x[held_out])
-        return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
+        if settings.cross_fit and can_cross_fit(labels[train], settings):
+            reference, features = (torch.from_numpy(self.embed(x[rows])).float() for rows in (held_out, train))
+            everywhere = np.zeros(len(labels))
+            everywhere[train] = cross_fitted_scores(features, labels[train], reference, scores, settings)
+            seen[train] = encoder_saw_labels(settings)
+        return Fitted(held_out, scores, history, training_scores=everywhere, seen=seen)
 
     def _choose(self, x: Tensor, settings: FitSettings) -> None:
         self._view_spec = self._given_view or view_for(x)
@@ -174,7 +198,7 @@ def choose_network(x: Any, labels: Labels, view: dict[str, float], settings: Fit
     found = {}
     for name in NETWORKS:
         folder = settings.folder / f"try-{name}" if settings.folder else None
-        fitted = _fit_network(name, x, labels, view, replace(settings, folder=folder))[1]
+        fitted = _fit_network(name, x, labels, view, replace(settings, folder=folder, cross_fit=False))[1]
         found[name] = float(roc_auc_score(labels[fitted.rows] == POSITIVE, fitted.scores))
     best = max(NETWORKS, key=lambda name: found[name])
     log.info("features by %s; AUC of labelled against unlabelled rows by network: %s", best, found)

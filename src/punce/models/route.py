@@ -37,6 +37,8 @@ class FitSettings:
     """Fields of the stages' Configs, and arguments of loss and risk, that the caller set."""
     weights: Floats | None = None
     """How much each row counts in training. Shape: (n,)."""
+    cross_fit: bool = True
+    """Whether training rows are scored by heads that did not see them; not where a fit only tries something."""
     used: dict[str, Any] = field(default_factory=dict, compare=False)
     """What ran, filled in by the routes: the settings of every stage, members and weights, the encoder."""
 

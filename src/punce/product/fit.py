@@ -24,12 +24,12 @@ import numpy as np
 import pandas as pd
 
 from punce import __version__
-from punce.classifier import PUClassifier, ran_in_words
+from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.options import ALWAYS, check_options
+from punce.options import ALWAYS, check_options, ran_in_words
 from punce.product.page import report_content
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, read_and_check
 from punce.report import write_report
@@ -94,7 +94,19 @@ def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFol
             folder.forget()
             raise
     warned = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    return tuple(dict.fromkeys([*classifier.notes_, *warned]))
+    return tuple(dict.fromkeys([*classifier.notes_, *warned, *_about_seen(classifier, labels)]))
+
+
+def _about_seen(classifier: PUClassifier, labels: Labels | None) -> tuple[str, ...]:
+    """What to know about rows of the ranked list whose scores are not those of a model that never saw them."""
+    seen = classifier.seen_in_training_[labels == UNLABELLED]
+    if not seen.any():
+        return ()
+    return (
+        f"{int(seen.sum()):,} of {len(seen):,} rows of the ranked list were in the training of the model that scores "
+        "them, as unlabelled rows, so positives among them may rank too low (column seen_in_training); the numbers of "
+        "quality rest on rows held out of all training",
+    )
 
 
 def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:

@@ -1,11 +1,15 @@
-"""torch's global random streams with a seed of our own for a while; afterwards they are as the caller left them."""
+"""Seeds, and torch's global random streams with one for a while; afterwards they are as the caller left them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
 import torch
+
+from punce.errors import InputError
 
 
 @contextmanager
@@ -29,3 +33,22 @@ def _seed_accelerator(seed: int, device: torch.device) -> None:
             torch.cuda.manual_seed(seed)
     else:
         torch.get_device_module(device).manual_seed(seed)
+
+
+def check_random_state(random_state: Any) -> None:
+    """Refuse what is no seed and can draw none."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return
+    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
+        raise InputError(
+            f"random_state must be None, a whole number from 0 to 2³² − 1 or a RandomState, got {random_state!r}"
+        )
+
+
+def drawn_seed(random_state: int | np.random.RandomState | None) -> int:
+    """None and a RandomState draw a seed, which is kept so that the fit can be repeated."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(random_state)
