@@ -237,7 +237,7 @@ def test_a_series_with_another_index_is_refused(rows: tuple[np.ndarray, ...]) ->
     shuffled = pd.Series(labels).sample(frac=1.0, random_state=0)
     with pytest.raises(InputError, match=r"y.loc\[X.index\] brings it into that order"):
         PUClassifier().fit(frame, shuffled)
-    with pytest.raises(InputError, match=r"y.to_numpy\(\) if they belong together"):
+    with pytest.raises(InputError, match=r"y.to_numpy\(\) if they do belong together"):
         PUClassifier().fit(frame, pd.Series(labels, index=np.arange(1000, 1300)))
     aligned = PUClassifier(**NETWORK).fit(frame, shuffled.loc[frame.index])
     assert aligned.metrics_.n_positive == 15
