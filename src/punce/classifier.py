@@ -33,7 +33,7 @@ from punce.judging.used_prior import (
     usable_prior,
 )
 from punce.labels import POSITIVE, Labels, labels_of_rows, require_positive_and_unlabelled, row_weights
-from punce.losses import LOSSES, ContrastiveLoss
+from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.columns import Columns
 from punce.models.configs import plain, plain_configs, plain_parameters
