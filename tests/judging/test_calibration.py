@@ -117,10 +117,10 @@ def test_rows_inside_an_isotonic_step_keep_their_order() -> None:
 
 
 def test_another_share_at_deployment_shifts_the_odds() -> None:
-    p, u, _ = two_gaussians(2000, 5000, 0.5)
-    calibrator = PUCalibrator.fit(p, u, 0.5)
-    at_half, at_tenth = calibrator.probability([0.3]), calibrator.probability([0.3], deploy_prior=0.1)
-    odds = at_half / (1 - at_half) / 9
+    p, u, _ = two_gaussians(2000, 5000, 0.25)
+    calibrator = PUCalibrator.fit(p, u, 0.25)
+    at_quarter, at_tenth = calibrator.probability([0.3]), calibrator.probability([0.3], deploy_prior=0.1)
+    odds = at_quarter / (1 - at_quarter) * (0.1 / 0.9) / (0.25 / 0.75)
     assert at_tenth == pytest.approx(odds / (1 + odds))
 
 
