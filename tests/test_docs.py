@@ -117,6 +117,14 @@ def test_the_recipes_name_the_file_of_each_dictionary() -> None:
         assert re.search(rf"^{name}\b.* = \{{", (ROOT / path).read_text(), flags=re.MULTILINE), f"{name} in {path}"
 
 
+def test_the_recipes_name_what_is_in_the_files_they_name() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    pairs = re.findall(r"`(\w+)`\s*(?:of|in|\()\s*`([\w/]+\.py)`", text)
+    assert len(pairs) >= 12
+    for name, path in pairs:
+        assert re.search(rf"^(class )?{name}\b", (ROOT / path).read_text(), flags=re.MULTILINE), f"{name} in {path}"
+
+
 def test_the_tree_of_the_readme_names_what_is_there() -> None:
     tree = next(block for block in blocks(README, "") if block.startswith("src/punce/"))
     package = ROOT / "src" / "punce"
