@@ -6,13 +6,11 @@ import errno
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,11 @@ from safetensors import SafetensorError
 from punce.errors import PunceError
 from punce.storage import tensor_folder
 from punce.storage.checkpoint import CheckpointError, CheckpointStore
+from tests.runs.conftest import small_disk
 from tests.storage.test_checkpoint import content, store, visible
 
 ROOT = Path(__file__).resolve().parents[2]
-__all__ = ["store"]  # the fixture of two checkpoints
+__all__ = ["small_disk", "store"]  # fixtures: a file system of 1 MB, and two checkpoints
 
 
 @pytest.mark.parametrize(
@@ -84,28 +83,12 @@ def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
         CheckpointStore(tmp_path / "file" / "run")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.name != "posix" or os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("mounting a small tmpfs needs root")
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "punce", str(folder)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_disk_that_really_fills_up(small_disk: Path) -> None:
     store = CheckpointStore(small_disk / "run")
     for step in (1, 2):
-        store.save(step, *content(step, size=200_000))  # 0.8 MB each: the third does not fit
-    with pytest.raises(PunceError, match=r"checkpoint of step 3 \(0\.8 MB\) .*No space.*; 0\.\d MB are free"):
-        store.save(3, *content(3, size=200_000))
+        store.save(step, *content(step, size=100_000))  # 0.4 MB each: the third does not fit
+    with pytest.raises(PunceError, match=r"checkpoint of step 3 \(0\.4 MB\) .*No space.*; 0\.\d MB are free"):
+        store.save(3, *content(3, size=100_000))
     assert visible(store) == ["checkpoint-000001-step-1", "checkpoint-000002-step-2"]
     assert store.load_latest().step == 2  # type: ignore[union-attr]
     store.save(3, *content(3, size=1000))  # and goes on when there is room

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
+import jinja2
 from markupsafe import Markup
 
+from punce.report.page import page_environment
 from punce.report.words import printable
 
 _LATEX = {
@@ -108,34 +111,12 @@ def escape_latex(text: str) -> str:
 
 
 def html(table: Table) -> Markup:
-    """A table element with its notes; classes are those of the report's style sheet.
-
-    A group's name stands above its rows instead of in columns of its own: on a phone there is no room for both.
-    """
-    own = slice(table.n_group, None)
-    head = Markup("").join(_html_cell("th", cell, ' scope="col"') for cell in table.head[own])
-    body = Markup("")
-    for number, row in enumerate(table.rows):
-        name = table.group(number)
-        if name:
-            body += Markup('<tr class="chosen"><th scope="rowgroup" colspan="{}"><bdi>{}</bdi></th></tr>').format(
-                len(row[own]), printable(", ".join(name))
-            )
-        body += _html_row(row[own])
-    notes = Markup("").join(Markup('<p class="caption">{}</p>').format(printable(note)) for note in table.notes)
-    return Markup(
-        '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table><thead><tr>{}</tr></thead>'
-        "<tbody>{}</tbody></table></div>{}"
-    ).format(printable(table.caption), head, body, notes)
+    """A table element with its notes; classes are those of the report's style sheet."""
+    return Markup(_template().render(table=table))
 
 
-def _html_row(row: tuple[Cell, ...]) -> Markup:
-    first = _html_cell("th", row[0], ' scope="row"')
-    rest = Markup("").join(_html_cell("td", cell) for cell in row[1:])
-    return Markup("<tr>{}{}</tr>").format(first, rest)
-
-
-def _html_cell(tag: str, cell: Cell, scope: str = "") -> Markup:
-    text = Markup("<strong>{}</strong>") if cell.is_best else Markup("{}")
-    start = Markup("<{}{}{}><bdi>").format(Markup(tag), Markup(scope), Markup(' class="num"' if cell.is_number else ""))
-    return start + text.format(printable(cell.text)) + Markup("</bdi></{}>").format(Markup(tag))
+@cache
+def _template() -> jinja2.Template:
+    environment = page_environment("punce.experiments.present")
+    environment.filters["printable"] = printable
+    return environment.get_template("table.html")
