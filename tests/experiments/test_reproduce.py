@@ -25,6 +25,8 @@ def punce(*arguments: object) -> Result:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on two quiet cores, five on busy ones
 def test_all_tables_and_figures_are_filled_at_the_smallest_scale(tmp_path: Path) -> None:
     """Every cell of every experiment, on two workers, and the page made of them; then there is nothing left to do."""
     done = punce(*ALL, "--jobs", 2, "--results", tmp_path)
