@@ -21,6 +21,7 @@ def tf_idf(unit: str, **options: Any) -> TfidfVectorizer:
 
 def counted(texts: list[str]) -> tuple[str, TfidfVectorizer, Any]:
     """What was counted, by what, and the TF-IDF weights: the first unit of which at least two are frequent enough."""
+    # Texts of punctuation alone would be counted by letter, and say nothing.
     if any(letter.isalnum() for text in texts for letter in text):
         for unit in UNITS:
             vectorizer = tf_idf(unit, min_df=2, max_features=_MOST_UNITS)

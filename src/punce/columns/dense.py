@@ -89,6 +89,7 @@ def _knots(quantiles: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64],
         return np.arange(_KNOTS, dtype=np.float64), np.zeros(_KNOTS)
     distinct, where = np.unique(quantiles, return_inverse=True)
     level = np.bincount(where, weights=_LEVELS) / np.bincount(where)
+    # The ends of the levels, 0 and 1, have infinite scores.
     score = np.clip(ndtri(level), -_LARGEST, _LARGEST)
     # np.interp wants one length for all columns: the last knot is repeated to the right, where nothing is read
     padding = np.arange(1, _KNOTS - len(distinct) + 1)

@@ -33,8 +33,8 @@ from punce.errors import InputError
 
 MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
 _FORMAT = 1
-_MOST_CATEGORIES = 1_000
-_TAIL = 0.005
+_MOST_CATEGORIES = 1_000  # rarer ones are read as unknown: a model learns nothing from a few rows each
+_TAIL = 0.005  # at either end
 _LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
 _FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
@@ -115,7 +115,7 @@ class TableEncoder:
                 left_out[name] = made
             else:
                 columns.append(made)
-        if not columns:
+        if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
             raise InputError(f"no column of the table can be used ({reasons})")
         return cls(tuple(columns), left_out)
@@ -136,6 +136,7 @@ class TableEncoder:
         notes: list[str] = []
         values = np.empty((len(frame), len(self.names)), dtype=np.float32)
         place = 0
+        # Column by column into one matrix: a list of columns to join would hold the table twice.
         for part, raw in self._parts(frame, notes):
             outputs = [raw] if part is None else _scaled(part, raw)
             for output in outputs:
@@ -300,7 +301,7 @@ def _codes(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> 
     lookup = {category: code for code, category in enumerate(column.categories, start=FIRST_CATEGORY)}
     names = category_names(series)
     known = names.map(lookup)
-    if (other := known.isna() & names.notna()).any():
+    if (other := known.isna() & names.notna()).any():  # a second look is slow, and seldom needed
         known[other] = respelled(names[other]).map(lookup)
     codes = np.array(known.fillna(UNKNOWN), dtype=np.float64)
     codes[series.isna().to_numpy()] = MISSING

@@ -25,12 +25,12 @@ DATE_FORMATS = (
 )
 
 _TRUTH = {"true": 1.0, "false": 0.0}
-_SAMPLE = 10_000
-_HUGE = 1e100
-_MOSTLY = 0.95
-_DISTINCT = 0.98
-_FEWEST_FOR_IDENTIFIER = 20
-_LONG_TEXT, _MANY_WORDS = 40, 5
+_SAMPLE = 10_000  # values that decide the kind of a column of text
+_HUGE = 1e100  # its square is still a float64
+_MOSTLY = 0.95  # some odd words ("n/a", "?") do not make a column of numbers one of categories
+_DISTINCT = 0.98  # names of rows may repeat a little, as files joined by hand do
+_FEWEST_FOR_IDENTIFIER = 20  # in a handful of rows any column may have distinct values
+_LONG_TEXT, _MANY_WORDS = 40, 5  # characters and words, on average
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
 )

@@ -57,5 +57,6 @@ def has_code(values: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> npt.NDAr
 
 
 def _commonest(column: npt.NDArray[Any], most: int) -> list[int]:
+    # Stable, so that ties are broken by code and the columns do not depend on the order of the rows.
     codes, counts = np.unique(column[~np.isnan(column)], return_counts=True)
     return sorted(int(code) for code in codes[np.argsort(-counts, kind="stable")[:most]])

@@ -25,5 +25,5 @@ class StoredArrays:
         """What :meth:`arrays` gave; other entries are ignored."""
         absent = [field.name for field in fields(cls) if field.name not in arrays]
         if absent:
-            raise InputError(f"not stored {cls.__name__}: {absent} are missing")
+            raise InputError(f"not stored {cls.__name__.lower()}: {absent} are missing")
         return cls(**{field.name: np.asarray(arrays[field.name]) for field in fields(cls)})

@@ -18,7 +18,7 @@ from punce.data.user_data import DataStream, UserData
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 
-_FEW_LABELLED = 30
+_FEW_LABELLED = 30  # below it intervals are too wide to plan with
 _SHOWN = 5
 
 

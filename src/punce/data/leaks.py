@@ -127,6 +127,7 @@ class RowSample:
 
     def add(self, rows: Any, labels: Labels) -> None:
         """Consider a batch: a DataFrame or an array."""
+        # Keys are drawn for all rows, so that the sample does not depend on the labels of other rows.
         keys = self._random.random_sample(len(labels))
         for side in (POSITIVE, UNLABELLED):
             threshold = self._threshold(side)

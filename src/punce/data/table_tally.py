@@ -16,8 +16,8 @@ from punce.data.leaks import RowSample, strongest_separations
 from punce.data.row_hashes import Hashes, hash_table, hash_values
 from punce.labels import Labels
 
-LEAK = 0.99
-_ALMOST_ALL = 0.98
+LEAK = 0.99  # at most 2 % of the unlabelled rows could be positive, if the column were honest
+_ALMOST_ALL = 0.98  # as for identifiers: files joined by hand repeat some rows
 _MOSTLY_MISSING = 0.5
 
 

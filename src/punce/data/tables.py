@@ -130,6 +130,7 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
         raise _unreadable(path, error) from error
     if not line.strip():
         raise InputError(f"{path} is empty: the first line must name the columns")
+    # The first line alone decides: quoted commas are rarer in names of columns than in values.
     separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=line.count)
     names = next(csv.reader([line], delimiter=separator))
     # a table saved with its index has a first column without a name

@@ -15,7 +15,7 @@ from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 65_536  # some tens of MB for a usual table
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ class BBE:
         return RawEstimate(value, min(low, value), max(high, value), diagnostics, bound_of(value), scores.notes)
 
     def _interval(self, counts: ScoreCounts, best: int, rng: np.random.Generator) -> tuple[float, float]:
+        # Each resample chooses its own threshold: the choice is part of the noise.
         drawn = counts.resampled(rng, self.bootstrap)
         chosen = self._choose(drawn, counts)[:, None]
         values = np.take_along_axis(_ratio(drawn, counts), chosen, axis=1)

@@ -47,7 +47,7 @@ def default_classifier(rows: Rows, seed: int) -> Any:
     Small trees, a strong penalty and random columns: an over-fitted P-vs-U model is the commonest mistake in PU
     learning, and on few positives these settings had the smallest error of the estimates (docs/priors.md).
     """
-    if rows.is_sparse:
+    if rows.is_sparse:  # word counts, mostly: scikit-learn's boosting takes no sparse rows
         return LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000)
     return HistGradientBoostingClassifier(
         learning_rate=0.1,
@@ -85,6 +85,7 @@ def out_of_fold(
             "one labelled positive cannot be both learned from and held out: label at least 2 rows (30 or more for a "
             "usable estimate), or pass scores= from a model that never saw the labels"
         )
+    # With few positives every one that is held out is missed in training: more folds, and more foldings.
     folds = folds or (5 if n_p >= 50 else min(10, n_p))
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
     total = np.zeros(len(is_p))

@@ -138,6 +138,7 @@ def _density_ratio(grid: Densities, smoothing: float) -> Float:
     """Monotone f_P/f_U per cell; the weights of the isotonic fit are where rows actually are."""
     sigma = smoothing / grid.width
     f_p, f_u = (gaussian_filter1d(cells / cells.sum(), sigma, mode="constant") for cells in (grid.p, grid.u))
+    # Bounded: where f_U is 0 up to rounding, the ratio says only "far above".
     raw = np.minimum(f_p / np.maximum(f_u, 1e-12), 1e4)
     fitted = IsotonicRegression().fit_transform(np.arange(_CELLS), raw, sample_weight=f_p + f_u + 1e-12)
     return np.asarray(fitted, dtype=np.float64)

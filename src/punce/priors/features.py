@@ -35,7 +35,7 @@ MAX_COLUMNS = 256
 """Wider dense matrices (pixels, embeddings) are projected before trees see them."""
 PROJECTED = 50
 _ROWS_FOR_COMPONENTS = 10_000
-_TREE_BINS = 200
+_TREE_BINS = 200  # below the 255 of scikit-learn's boosting, which then cuts nothing itself
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _complete(rows: Rows) -> Float32:
     """No NaN, categories one-hot, unit variance; a missing number becomes the median and keeps a flag column."""
     values = np.asarray(rows.values)
     numbers = values[:, ~rows.categorical]
-    if np.isnan(numbers).any():
+    if np.isnan(numbers).any():  # the imputer would copy a complete matrix too
         imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
         numbers = imputer.fit_transform(numbers)
     categories = has_code(values, common_codes(values, rows.categorical, MAX_CATEGORIES))

@@ -92,7 +92,7 @@ class _KernelMean(ABC):
         slope = _slopes(embedded)
         start = slope(_START)[1] / (_START - 1.0)
         threshold = self.threshold(embedded, start)
-        low, high = 0.0, _CEILING
+        low, high = 0.0, _CEILING  # d is convex, so its slope passes the threshold once: bisect
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             if slope(1.0 / (1.0 - middle))[0] > threshold:
@@ -170,6 +170,7 @@ def _embed(p: Float, u: Float, width: float, rank: int, rng: np.random.Generator
     landmarks = np.concatenate([rng.permutation(p)[:from_p], rng.permutation(u)[: rank - from_p]])
     kernel = _gaussian(landmarks, landmarks, width)
     values, vectors = np.linalg.eigh(kernel)
+    # Directions that the landmarks hardly span would be divided by rounding noise.
     kept = values > 1e-8 * values[-1]
     basis = vectors[:, kept] / np.sqrt(values[kept])
     points = _gaussian(np.concatenate([p, u]), landmarks, width) @ basis
@@ -212,7 +213,7 @@ def _project(points: Float32, target: Float32, weights: Float32, step: float) ->
     for _ in range(_ITERATIONS):
         gradient = points @ (ahead @ points - target)
         updated = _on_simplex(np.asarray(ahead - np.float32(step) * gradient, dtype=np.float32))
-        if float((ahead - updated) @ (updated - weights)) > 0:
+        if float((ahead - updated) @ (updated - weights)) > 0:  # momentum points uphill: restart it
             momentum = 1.0
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
         ahead = updated + np.float32((momentum - 1.0) / following) * (updated - weights)

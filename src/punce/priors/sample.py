@@ -56,6 +56,7 @@ class Sample:
         if self.X is not None:
             return as_rows(self.X)
         assert self.given_scores is not None
+        # Scores have no unit; their ranks do not depend on how they were scaled.
         ranks = rankdata(self.given_scores) / (len(self.given_scores) + 1.0)
         column = norm.ppf(ranks).astype(np.float32)[:, None]
         return Rows(column, np.zeros(1, dtype=bool), ("no features were given: the scores served as the one feature",))

@@ -63,6 +63,7 @@ class ScoreCounts:
 
 def count(scores: Scores, most: int = MAX_THRESHOLDS) -> ScoreCounts:
     """Sort once, keep every labelled score as a threshold or, if there are too many, evenly ranked ones."""
+    # Labelled scores alone are candidates: between two of them q_P is constant and q_U only grows.
     p = np.sort(scores.p)[::-1]
     if len(p) > most:
         ranks = np.ceil(np.arange(1, most + 1) * len(p) / most).astype(np.intp) - 1

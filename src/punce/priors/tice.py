@@ -82,6 +82,7 @@ class TIcE:
         p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
         columns, is_category = _binned(sample.rows.for_splits, np.concatenate([p_rows, u_rows]))
         is_p = np.arange(len(columns)) < len(p_rows)
+        # One random partition, whose parts take turns.
         nodes = [
             self._node_counts(columns, is_category, is_p, part == k)
             for part in [rng.permutation(len(columns)) % self.folds]

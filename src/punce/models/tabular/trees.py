@@ -18,12 +18,13 @@ Shapes: T trees, N nodes in all, C categorical splits, n rows, d columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from punce.columns.stored import StoredArrays
 from punce.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +37,7 @@ _SMALL = 40  # nodes a tree
 
 
 @dataclass(frozen=True)
-class Trees:
+class Trees(StoredArrays):
     """The trees of one model. `scale` multiplies the sum of leaves: 1 for boosting, 1/T for a forest."""
 
     roots: npt.NDArray[np.int32]
@@ -117,17 +118,10 @@ class Trees:
         """The same trees for rows of more columns, of which these have seen `columns`."""
         return replace(self, feature=columns[self.feature].astype(np.int32))
 
-    def arrays(self) -> Arrays:
-        """Name -> array, for safetensors."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """The trees :meth:`arrays` gave; refuses arrays that do not fit together."""
-        absent = [field.name for field in fields(cls) if field.name not in arrays]
-        if absent:
-            raise InputError(f"not stored trees: {absent} are missing")
-        trees = cls(**{field.name: np.asarray(arrays[field.name]) for field in fields(cls)})
+        trees = super().from_arrays(arrays)
         _check(trees)
         return trees
 
