@@ -193,7 +193,7 @@ CASES: dict[str, Callable[[Folder], Any]] = {
     "fewshot punce projected": partial(few, PuNCE(PRIOR, 0.3), project=True),
     "pupl": clustered,
 }
-RESUMED_ON_RANKS = (
+RESUMED_ON_RANKS = (  # one of each stage
     "pretrain punce",
     "probe pvu weights made",
     "finetune from a head",
@@ -201,6 +201,14 @@ RESUMED_ON_RANKS = (
     "vpu from scratch",
     "selfpu",
     "fewshot punce projected",
+)
+ON_RANKS = (  # of what differs between ranks: losses and risks over the global batch, weights that one rank makes
+    *RESUMED_ON_RANKS,
+    "pretrain punce pnu",
+    "pretrain dcl",
+    "finetune pvu weights made",
+    "vpu from given weights",
+    "fewshot ce",
 )
 
 
@@ -235,8 +243,8 @@ def one_thread() -> Iterator[None]:
 
 
 def on_a_rank(rank: int, world: int) -> dict[str, Tensor]:
-    """Every case on this rank, and one of each stage resumed, as JSON in a tensor."""
-    found = {case: fingerprint(case) for case in CASES}
+    """Cases on this rank, and one of each stage resumed, as JSON in a tensor."""
+    found = {case: fingerprint(case) for case in ON_RANKS}
     with tempfile.TemporaryDirectory() as own:
         shared = first_ranks(own)
         again = {case: resumed(case, shared / case.replace(" ", "-")) for case in RESUMED_ON_RANKS}
