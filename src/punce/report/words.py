@@ -10,7 +10,7 @@ from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCu
 
 NBSP = "\u00a0"
 MISSING = "–"
-# Control characters except tab, newline and carriage return: HTML forbids them.
+# Control characters except white space: HTML forbids them.
 _NOT_TEXT = dict.fromkeys((*range(9), 11, *range(14, 32), *range(127, 160)), "�")
 
 MEASURES: dict[str, str] = {
