@@ -5,7 +5,8 @@ Add a route: one file with a class that has what :class:`~punce.models.route.Rou
 
 from __future__ import annotations
 
-from punce.models.kinds import Kind, kind_of
+from punce.datasets.dataset import Kind
+from punce.models.kinds import kind_of
 from punce.models.network import NetworkRoute
 from punce.models.route import FitSettings, Fitted, Route
 from punce.models.table import TableRoute

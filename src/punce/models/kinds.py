@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from punce.datasets.dataset import Kind
 from punce.errors import InputError
 
-Kind = Literal["table", "image", "embedding", "text"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _LOOKED_AT = 50
 
