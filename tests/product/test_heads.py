@@ -47,7 +47,7 @@ def test_pn_draws_labelled_and_unlabelled_rows_equally_often(
 
     monkeypatch.setattr("punce.stages.transfer.probe", noting)
     _, auc = fitted(risk)
-    assert shares == [share]
+    assert set(shares) == {share}  # the head, and those of the cross-fit
     assert auc > 0.85
 
 
