@@ -8,8 +8,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from punce.columns.bins import Bins
 from punce.judging.metrics import auc_between
 from punce.models.tabular import teachers
-from punce.models.tabular.members import MEMBERS
-from punce.models.tabular.model import stratified_folds
+from punce.models.tabular.model import MEMBERS, stratified_folds
 from punce.models.tabular.network import balanced_nnpu
 from punce.models.tabular.steps import Steps
 from punce.models.tabular.teachers import Lesson, lesson_of, telling_columns

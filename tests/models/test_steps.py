@@ -82,6 +82,7 @@ def test_a_damaged_step_is_computed_again(tmp_path: Path) -> None:
     assert np.array_equal(Steps(tmp_path)("one", dict)["x"], np.ones(3))
 
 
+@pytest.mark.slow  # on a busy machine two threads wait for each other for minutes
 def test_threads_change_no_bit(rows: Problem, whole: TabularPU, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "threads_for", lambda cells: 2)
     assert _same(TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels), whole)

@@ -30,7 +30,7 @@ from punce.data.image_files import ImageFiles
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.options import ALWAYS, check_options, ran_in_words
-from punce.product.page import report_content
+from punce.product.page import ranked_rows, report_content
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, read_and_check
 from punce.report import write_report
 from punce.storage.files import replacing, write_text
@@ -134,23 +134,20 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
 def ranked_unlabelled(
     labels: Labels, probability: np.ndarray, scores: np.ndarray, seen: np.ndarray, ids: pd.Index[Any]
 ) -> pd.DataFrame:
-    """The unlabelled rows from the most to the least probable; the score orders rows of equal probability.
+    """The ranked list: the unlabelled rows from the most to the least probable.
 
     A row is `seen` where the model that scored it was trained with the row among the unlabelled ones.
     """
-    rows = np.flatnonzero(labels == UNLABELLED)
+    rows = ranked_rows(labels, probability, scores)
     columns = {
+        "rank": np.arange(1, len(rows) + 1),
         "row": rows,
         "id": ids[rows].astype(str),
         "probability": probability[rows],
         "score": scores[rows],
         "seen_in_training": seen[rows],
     }
-    frame = pd.DataFrame(columns).sort_values(
-        ["probability", "score", "row"], ascending=[False, False, True], ignore_index=True
-    )
-    frame.insert(0, "rank", np.arange(1, len(frame) + 1))
-    return frame
+    return pd.DataFrame(columns)
 
 
 def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:

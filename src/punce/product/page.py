@@ -15,7 +15,7 @@ from punce.data import DataCheck, UserData
 from punce.judging.metrics import Estimate
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import usable_interval, usable_prior
-from punce.labels import POSITIVE, UNLABELLED
+from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.report import (
     DataFacts,
     Interval,
@@ -152,10 +152,15 @@ def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
     )
 
 
+def ranked_rows(labels: Labels, probability: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Unlabelled rows, the most probable first; the score, then the place in the file, orders equal probabilities."""
+    rows = np.flatnonzero(labels == UNLABELLED)
+    return rows[np.lexsort((rows, -scores[rows], -probability[rows]))]
+
+
 def _top(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
     assert data.labels is not None
-    rows = np.flatnonzero(data.labels == UNLABELLED)
-    best = rows[np.argsort(-classifier.decision_scores_[rows], kind="stable")[:100]]
+    best = ranked_rows(data.labels, classifier.scores_, classifier.decision_scores_)[:100]
     names = [str(data.ids[int(i)]) for i in best]
     return top_rows(classifier.scores_[best], names, **_shown(data, X, best))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,11 @@ from torch import Tensor
 from punce.columns.bins import Bins
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
-from punce.models.tabular.members import MEMBERS, Member
+from punce.models.tabular.boosting import Boosting
+from punce.models.tabular.forest import Forest
+from punce.models.tabular.network import Networks
 from punce.models.tabular.steps import Arrays, Steps
-from punce.models.tabular.teachers import MOST_COLUMNS, lesson_of
+from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of
 from punce.models.tabular.trees import Floats
 from punce.scenario import Scenario, check_prior, check_scenario
 from punce.training.cpus import limited_threads, threads_for
@@ -30,6 +32,36 @@ from punce.training.cpus import limited_threads, threads_for
 _FORMAT = 1
 _FOLDS = 5
 _MOST_UNLABELLED = 50_000
+
+
+class Member(Protocol):
+    """K models of one kind, model k trained without fold k."""
+
+    @classmethod
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
+        """Model k learns from every fold but k. What takes time goes through `step`, so that a killed fit resumes."""
+        ...
+
+    def scores(self, binned: npt.NDArray[np.float32]) -> Floats:
+        """Scores on the scale of log-odds. Shape: (n, d) -> (K, n)."""
+        ...
+
+    def held_out_scores(self, binned: npt.NDArray[np.float32], folds: npt.NDArray[np.intp]) -> Floats:
+        """Each row's score by the model that did not see its fold. Shape: (n, d), (n,) -> (n,)."""
+        ...
+
+    def arrays(self) -> Arrays:
+        """Everything needed to score, as arrays."""
+        ...
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What `arrays` gave."""
+        ...
+
+
+MEMBERS: dict[str, type[Member]] = {"boosting": Boosting, "forest": Forest, "nnpu": Networks}
+"""The members by name. A new one is a class like these and one line here."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +82,7 @@ class TabularPU:
         prior: share of positives among the unlabelled rows, strictly between 0 and 1.
         scenario: how the labels came about; kept for whoever calibrates, the ranking does not depend on it.
         random_state: seed of folds, trees and networks. Same seed, same scores.
-        members: names in :data:`punce.models.tabular.members.MEMBERS`.
+        members: names in :data:`punce.models.tabular.model.MEMBERS`.
         repeats: foldings to average over. More than one cost time and gained nothing measurable.
 
     `score` is larger for rows that look more positive; only its order and, through
@@ -108,7 +140,8 @@ class TabularPU:
             inputs,
             total=self.repeats * (n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)),
             rows=len(labels),
-            threads=threads_for(binned.size),
+            # By what one model sees of the table, not by all of it.
+            threads=threads_for(len(_thinned(labels, 0)) * min(binned.shape[1], MOST_COLUMNS)),
             shown=progress,
         ) as step:
             held_out = self._cross_fit(binned, categorical, labels, n_folds, step)
