@@ -128,8 +128,8 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, folder: str | Path | None = None) -> Self:
         """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
 
-        `sample_weight` says how much each row counts in the training of a head on the rows as they are
-        (``encoder="identity"``); pretraining has no use for it, so with it weights are refused. The prior, the
+        `sample_weight` says how much each row counts in the training of the ensemble for tables and of heads on the
+        rows as they are (``encoder="identity"``); pretraining has no use for it and refuses it. The prior, the
         calibration and the quality count every row once. With a `folder` training is checkpointed there and resumes
         after a kill. A fit that fails leaves no fit, not an earlier one and not a part of this one: scores of one with
         probabilities of the other would look right.
@@ -163,7 +163,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         if weights is not None and not way.takes_weights:
             raise InputError(
                 f"sample_weight cannot be used here: {describe(way, vars(self))} counts every row once; it applies to "
-                "heads on the rows as they are (encoder='identity')"
+                "the ensemble for tables and to heads on the rows as they are (encoder='identity')"
             )
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
@@ -374,7 +374,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         is_table = self.kind in ("auto", "table")
-        tags.input_tags.sparse = is_table
+        tags.input_tags.sparse = self.kind in ("auto", "table", "embedding")
         tags.input_tags.allow_nan = is_table
         tags.input_tags.categorical = is_table
         tags.input_tags.string = self.kind != "embedding"

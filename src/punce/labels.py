@@ -112,7 +112,7 @@ def row_weights(sample_weight: Any, labels: Labels) -> npt.NDArray[np.float64]:
         raise InputError("sample_weight must hold finite numbers of at least 0")
     for value, name in ((POSITIVE, "labelled"), (UNLABELLED, "unlabelled")):
         if not weights[labels == value].any():
-            raise InputError(f"sample_weight is 0 for every {name} row: nothing is left to learn from")
+            raise InputError(f"sample_weight is zero for every {name} row: that class has nothing left to learn from")
     return weights
 
 

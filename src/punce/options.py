@@ -50,6 +50,7 @@ WAYS: dict[str, Way] = {
     "ensemble": Way(
         "the ensemble for tables",
         instead="encoder='mlp' trains a network, which uses {}",
+        takes_weights=True,
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
     "fixed": Way(

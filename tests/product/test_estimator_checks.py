@@ -21,8 +21,10 @@ ESTIMATORS = {
 }
 _VOCABULARY = "labels"
 """y holds classes such as 2 or 'one'; labels here mean labelled positive (1) and unlabelled (0)."""
-_TOO_FEW = "cross-fitting needs at least 3 labelled"
-"""Fits a table with two labelled rows; cross-fitting has to learn, weigh and hold out with different ones."""
+_WEIGHTS = "sample_weight"
+"""Pretraining has no use for weights, so they are refused by name."""
+_FOLDS = "Comparing the output"
+"""A row of weight 2 and the same row twice are cut into folds in different ways."""
 
 _FLOAT32 = "not invariant when applied to a subset"
 """Scores of one row alone and among others differ in the seventh digit: float32 sums follow the batch's shape."""
@@ -32,18 +34,22 @@ EXPECTED: dict[str, dict[str, str]] = {
         "check_estimators_dtypes": _VOCABULARY,
         "check_classifier_data_not_an_array": _VOCABULARY,
         "check_classifiers_classes": _VOCABULARY,
-        "check_dont_overwrite_parameters": _TOO_FEW,
-        "check_f_contiguous_array_estimator": _TOO_FEW,
-        "check_methods_sample_order_invariance": _TOO_FEW,
-        "check_methods_subset_invariance": _TOO_FEW,
-        "check_dict_unchanged": _TOO_FEW,
-        "check_fit2d_predict1d": _TOO_FEW,
+        "check_sample_weights_not_an_array": _VOCABULARY,
+        "check_sample_weights_shape": _VOCABULARY,
+        "check_sample_weights_not_overwritten": _VOCABULARY,
     },
     "embedding": {
         "check_estimators_dtypes": _VOCABULARY,
         "check_classifier_data_not_an_array": _VOCABULARY,
         "check_classifiers_classes": _VOCABULARY,
+        "check_sample_weights_not_an_array": _VOCABULARY,
+        "check_sample_weights_shape": _VOCABULARY,
+        "check_sample_weights_not_overwritten": _VOCABULARY,
         "check_fit2d_1feature": _VOCABULARY,
+        "check_sample_weights_pandas_series": _WEIGHTS,
+        "check_sample_weights_list": _WEIGHTS,
+        "check_sample_weight_equivalence_on_dense_data": _WEIGHTS,
+        "check_sample_weight_equivalence_on_sparse_data": _WEIGHTS,
         "check_methods_subset_invariance": _FLOAT32,
     },
 }

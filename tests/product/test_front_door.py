@@ -279,11 +279,24 @@ def test_weights_of_rows_count_in_the_head(rows: tuple[np.ndarray, ...]) -> None
     assert (clone(fixed).fit(X, labels, sample_weight=np.ones(len(X))).decision_function(X) == plain).all()
     weighted = clone(fixed).fit(X, labels, sample_weight=heavy).decision_function(X)
     assert np.abs(weighted - plain).max() > 0.01
-    for wrong, message in ((heavy[:5], "one for each row"), (-heavy, "at least 0"), (labels, "every unlabelled row")):
+    for wrong, message in (
+        (heavy[:5], "one for each row"),
+        (-heavy, "at least 0"),
+        (labels, "zero for every unlabelled row"),
+    ):
         with pytest.raises(InputError, match=message):
             clone(fixed).fit(X, labels, sample_weight=wrong)
     with pytest.raises(InputError, match="sample_weight cannot be used here: punce, then nnpu"):
         PUClassifier(**NETWORK).fit(X, labels, sample_weight=heavy)
+
+
+def test_weights_of_rows_count_in_the_ensemble(on_table: PUClassifier, rows: tuple[np.ndarray, ...]) -> None:
+    X, labels, _ = rows
+    plain = on_table.decision_function(X)
+    heavy = np.where((labels == 0) & (X[:, 0] > 0), 20.0, 1.0)  # such rows are then less like positives
+    weighted = clone(on_table).fit(X, labels, sample_weight=heavy).decision_function(X)
+    rank, weighted_rank = (np.argsort(np.argsort(scores)) for scores in (plain, weighted))
+    assert (weighted_rank - rank)[heavy > 1].mean() < -1
 
 
 def test_the_ranked_list_of_a_table_is_out_of_fold(on_table: PUClassifier, rows: tuple[np.ndarray, ...]) -> None:

@@ -66,10 +66,11 @@ class TableRoute:
             return replace(fitted, notes=(*notes, *fitted.notes))
         if are_too_few(labels):
             settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
-            self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, labels)
+            self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, labels, settings.weights)
             return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False, seen=seen)
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
-        self._model.fit(table.values, table.categorical, labels, folder=settings.folder, progress=settings.progress)
+        own = {"weights": settings.weights, "folder": settings.folder, "progress": settings.progress}
+        self._model.fit(table.values, table.categorical, labels, **own)  # type: ignore[arg-type]
         settings.used["members"] = dict(self._model.weights_)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         # boosted trees on the same columns, twice
@@ -122,5 +123,7 @@ def as_frame(X: Any) -> pd.DataFrame:
         return frame_from_sparse(X)
     values = np.asarray(X)
     if values.ndim != 2:
-        raise InputError(f"a table has rows and columns, got shape {values.shape}; reshape one column with (-1, 1)")
+        raise InputError(
+            f"a table has rows and columns, got shape {values.shape}; Reshape your data: one column is (-1, 1)"
+        )
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])

@@ -61,6 +61,7 @@ def _student(lesson: Lesson, fold: int) -> Arrays:
     twice = np.concatenate([np.arange(len(labels)), np.flatnonzero(is_u)])
     target = np.concatenate([np.ones(len(labels), np.int64), np.zeros(int(is_u.sum()), np.int64)])
     weights = np.concatenate([chances, 1.0 - chances[is_u]])
+    weights = weights * lesson.weights_of(rows)[twice]
     kept = weights > _LIGHTEST
     model = boosting(
         lesson.categorical[columns],

@@ -41,7 +41,11 @@ class FewLabelled:
 
     @classmethod
     def fit(
-        cls, values: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels
+        cls,
+        values: npt.NDArray[np.float32],
+        categorical: npt.NDArray[np.bool_],
+        labels: Labels,
+        weights: Floats | None = None,
     ) -> tuple[FewLabelled, Floats, npt.NDArray[np.bool_]]:
         """The model, every row's score by one that did not see it, and the rows for which there is none.
 
@@ -50,7 +54,8 @@ class FewLabelled:
         """
         columns = DenseColumns.fit(values, categorical)
         x, is_p = columns.transform(values).astype(np.float64), labels == POSITIVE
-        weight, bias = _ridge_logistic(x, is_p)
+        counts = np.ones(len(labels)) if weights is None else weights
+        weight, bias = _ridge_logistic(x, is_p, counts)
         scores, seen = x @ weight + bias, np.ones(len(labels), dtype=bool)
         folds = np.full(len(labels), -1)
         for rows in (np.flatnonzero(is_p), np.flatnonzero(~is_p)):
@@ -59,7 +64,7 @@ class FewLabelled:
         for k in range(_FOLDS):
             inside = folds == k
             if inside.any() and is_p[~inside].any() and not is_p[~inside].all():
-                fold_weight, fold_bias = _ridge_logistic(x[~inside], is_p[~inside])
+                fold_weight, fold_bias = _ridge_logistic(x[~inside], is_p[~inside], counts[~inside])
                 scores[inside], seen[inside] = x[inside] @ fold_weight + fold_bias, False
         return cls(columns, weight, bias), scores, seen
 
@@ -80,8 +85,8 @@ class FewLabelled:
         return cls(DenseColumns.from_arrays(own), tensors["weight"].numpy(), float(content["bias"]))
 
 
-def _ridge_logistic(x: Floats, is_p: npt.NDArray[np.bool_]) -> tuple[Floats, float]:
+def _ridge_logistic(x: Floats, is_p: npt.NDArray[np.bool_], counts: Floats) -> tuple[Floats, float]:
     from sklearn.linear_model import LogisticRegression
 
-    solved = LogisticRegression(C=_STRENGTH, class_weight="balanced", max_iter=1000).fit(x, is_p)
+    solved = LogisticRegression(C=_STRENGTH, class_weight="balanced", max_iter=1000).fit(x, is_p, counts)
     return np.asarray(solved.coef_[0], dtype=np.float64), float(solved.intercept_[0])

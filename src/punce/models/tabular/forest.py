@@ -77,7 +77,11 @@ def _student(lesson: Lesson, x: npt.NDArray[np.float32], fold: int, threads: int
         max_features=1 / 3,
         random_state=lesson.seed + fold,
         n_jobs=threads,  # trees have seeds of their own, so threads change no number
-    ).fit(x[np.ix_(rows, columns)], lesson.chances[fold, rows])
+    ).fit(
+        x[np.ix_(rows, columns)],
+        lesson.chances[fold, rows],
+        sample_weight=None if lesson.weights is None else lesson.weights[rows],
+    )
     return forest_trees(model).on_columns(columns).arrays()
 
 

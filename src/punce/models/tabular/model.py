@@ -115,10 +115,13 @@ class TabularPU:
         categorical: npt.NDArray[np.bool_],
         labels: Labels,
         *,
+        weights: Floats | None = None,
         folder: Path | None = None,
         progress: bool = False,
     ) -> TabularPU:
-        """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}.
+        """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}, weights (n,).
+
+        `weights` say how much each row counts in the training of every member, not in how the members are weighed.
 
         With a `folder` every finished step is stored there, and a repeated fit reads it instead of computing it.
         """
@@ -134,6 +137,7 @@ class TabularPU:
             "labels": labels,
             "prior": self.prior,
             "format": _FORMAT,
+            **({} if weights is None else {"weights": weights}),
         }
         with Steps(
             folder,
@@ -144,7 +148,7 @@ class TabularPU:
             threads=threads_for(len(_thinned(labels, 0)) * min(binned.shape[1], MOST_COLUMNS)),
             shown=progress,
         ) as step:
-            held_out = self._cross_fit(binned, categorical, labels, n_folds, step)
+            held_out = self._cross_fit(binned, categorical, labels, n_folds, step, weights)
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
         self.weights_ = member_weights(held_out, labels)
         self.out_of_fold_scores_ = self._combined(held_out)
@@ -158,6 +162,7 @@ class TabularPU:
         labels: Labels,
         n_folds: int,
         step: Steps,
+        weights: Floats | None,
     ) -> dict[str, Floats]:
         """Fit every member on every folding, and return each one's held-out scores of all rows."""
         self.fitted_: dict[str, list[Member]] = {name: [] for name in self.members}
@@ -166,7 +171,8 @@ class TabularPU:
             seed = self.random_state + 1000 * repeat
             folds = stratified_folds(labels, n_folds, seed)
             rows = _thinned(labels, seed)
-            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, step)
+            own = None if weights is None else weights[rows] / weights[rows].mean()
+            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, step, own)
             for name in self.members:
                 member = MEMBERS[name].fit(lesson, step)
                 self.fitted_[name].append(member)

@@ -96,8 +96,9 @@ def _trained(lesson: Lesson) -> Arrays:
     generator = torch.Generator().manual_seed(lesson.seed)
     net = _Parallel(lesson.n_folds, inputs.width, generator)
     optimizer = _AdamW(list(net.parameters()))
+    draw = _draw if lesson.weights is None else partial(_draw_by_weight, torch.from_numpy(lesson.weights))
     for step in range(_STEPS):
-        p, u = _draw(positive, _POSITIVE_ROWS, generator), _draw(unlabelled, _UNLABELLED_ROWS, generator)
+        p, u = draw(positive, _POSITIVE_ROWS, generator), draw(unlabelled, _UNLABELLED_ROWS, generator)
         scores = net(inputs.take(torch.cat([p, u], dim=1)))
         loss = balanced_nnpu(scores[:, : p.shape[1]], scores[:, p.shape[1] :], lesson.prior).sum()
         optimizer.step(torch.autograd.grad(loss, optimizer.weights), _RATE * warmup_cosine(step, _STEPS, _STEPS // 10))
@@ -214,3 +215,11 @@ def _draw(rows: list[Tensor], most: int, generator: torch.Generator) -> Tensor:
     """Rows drawn with replacement for every network. Shape: (K, B)."""
     size = min(most, *(len(part) for part in rows))
     return torch.stack([part[torch.randint(len(part), (size,), generator=generator)] for part in rows])
+
+
+def _draw_by_weight(weights: Tensor, rows: list[Tensor], most: int, generator: torch.Generator) -> Tensor:
+    """The same, rows the more often the more they weigh; a fold may leave only rows of weight 0, which then count."""
+    size = min(most, *(len(part) for part in rows))
+    chances = (weights[part] if bool(weights[part].any()) else torch.ones(len(part)) for part in rows)
+    drawn = (torch.multinomial(chance, size, replacement=True, generator=generator) for chance in chances)
+    return torch.stack([part[places] for part, places in zip(rows, drawn, strict=True)])

@@ -47,6 +47,8 @@ class Lesson:
     chances: Floats
     prior: float
     seed: int
+    weights: Floats | None = None
+    """How much each row counts, 1 on average; None if all count the same. Shape: (n,)."""
 
     @property
     def n_folds(self) -> int:
@@ -57,6 +59,10 @@ class Lesson:
         """Rows of all the other folds."""
         return np.flatnonzero(self.folds != fold)
 
+    def weights_of(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """How much each of these rows counts. Shape: (m,) -> (m,)."""
+        return np.ones(len(rows)) if self.weights is None else self.weights[rows]
+
 
 def lesson_of(
     binned: npt.NDArray[np.float32],
@@ -66,14 +72,16 @@ def lesson_of(
     prior: float,
     seed: int,
     step: Steps,
+    weights: Floats | None = None,
 ) -> Lesson:
     """The lesson, its chances by one step for each held-out fold: 1 for labelled rows, 0 (unused) for the fold."""
     chances = np.zeros((int(folds.max()) + 1, len(labels)))
+    counts = np.ones(len(labels)) if weights is None else weights
     for k in range(len(chances)):
         rows = np.flatnonzero(folds != k)
-        judged = partial(_chances, binned[rows], categorical, labels[rows], prior, seed + 100 * k)
+        judged = partial(_chances, binned[rows], categorical, labels[rows], prior, seed + 100 * k, counts[rows])
         chances[k, rows] = step(f"teachers-{seed}-{k}", judged)["chances"]
-    return Lesson(binned, categorical, labels, folds, chances, prior, seed)
+    return Lesson(binned, categorical, labels, folds, chances, prior, seed, weights)
 
 
 def telling_columns(x: npt.NDArray[np.float32], is_p: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
@@ -106,9 +114,14 @@ def boosting(categorical: npt.NDArray[np.bool_], seed: int, **options: Any) -> A
 
 
 def _chances(
-    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, prior: float, seed: int
+    binned: npt.NDArray[np.float32],
+    categorical: npt.NDArray[np.bool_],
+    labels: Labels,
+    prior: float,
+    seed: int,
+    weights: Floats,
 ) -> Arrays:
-    scores = _out_of_bag(binned, categorical, labels, seed)
+    scores = _out_of_bag(binned, categorical, labels, seed, weights)
     is_u = labels == UNLABELLED
     chances = np.ones(len(labels))
     odds = np.exp(np.clip(scores[is_u], -_LOGIT_LIMIT, _LOGIT_LIMIT))
@@ -117,7 +130,7 @@ def _chances(
 
 
 def _out_of_bag(
-    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, seed: int
+    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, seed: int, row_weights: Floats
 ) -> Floats:
     """Mean score of every row over the bags that do not hold it. Shape: (n,)."""
     rng = np.random.default_rng(seed)
@@ -125,7 +138,9 @@ def _out_of_bag(
     for bag in range(_BAGS):
         rows = _bag(labels, count, rng)
         columns = telling_columns(binned[rows], labels[rows] == POSITIVE)
-        model = _fitted(binned[np.ix_(rows, columns)], categorical[columns], labels[rows], seed + bag)
+        model = _fitted(
+            binned[np.ix_(rows, columns)], categorical[columns], labels[rows], seed + bag, row_weights[rows]
+        )
         outside = np.ones(len(labels), dtype=bool)
         outside[rows] = False
         total[outside] += model.decision_function(binned[np.ix_(outside, columns)])
@@ -143,9 +158,11 @@ def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> npt.NDArray
     return np.concatenate([rng.choice(positive, len(positive)), unlabelled[order[:size]]])
 
 
-def _fitted(binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, seed: int) -> Any:
+def _fitted(
+    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, seed: int, row_weights: Floats
+) -> Any:
     """P against U, both groups weighing the same."""
     is_p = labels == POSITIVE
-    weights = np.where(is_p, 0.5 * len(labels) / is_p.sum(), 0.5 * len(labels) / (~is_p).sum())
+    weights = np.where(is_p, 0.5 * len(labels) / is_p.sum(), 0.5 * len(labels) / (~is_p).sum()) * row_weights
     model = boosting(categorical, seed, max_iter=60, max_leaf_nodes=4, min_samples_leaf=5, l2_regularization=5.0)
     return model.fit(binned, is_p.astype(np.int64), sample_weight=weights)
