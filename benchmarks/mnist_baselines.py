@@ -31,7 +31,7 @@ from punce.encoders import MLP
 from punce.labels import Labels
 from punce.risks import NNPU, PN, UPU, PvU, Risk
 from punce.risks.vpu import phi_decision_score, phi_scale
-from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.probe import extract_features
 from punce.stages.scorer import Observer, ScoreRows
 from punce.stages.selfpu import SelfPUConfig, selfpu
@@ -87,7 +87,9 @@ def joint(make: Callable[[float], Risk], **changes: Any) -> Callable[[Setting], 
 
         def run() -> tuple[list[dict[str, Any]], float]:
             encoder, watch = MLP(784, WIDTH), s.oracle(lambda _: risk.decision_score)
-            head = train_from_scratch(encoder, s.view, s.X, s.labels, risk, config, prior=s.prior, observer=watch)
+            head = finetune(
+                encoder, s.view, s.X, s.labels, risk, config, prior=s.prior, from_scratch=True, observer=watch
+            )
             scores = head(extract_features(encoder, s.view, s.X_test))
             return head.history, s.accuracy(scores, risk.decision_score)
 

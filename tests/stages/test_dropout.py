@@ -13,7 +13,7 @@ from punce.encoders import Encoder
 from punce.encoders.encoder import projector
 from punce.losses import InfoNCE
 from punce.risks import NNPU
-from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.vpu import VPUConfig, train_vpu
@@ -50,7 +50,9 @@ def fine_tuning(encoder: Encoder, seed: int, folder: Path | None) -> object:
 
 def joint(encoder: Encoder, seed: int, folder: Path | None) -> object:
     config = FinetuneConfig(epochs=1, batch_size=288, seed=seed)
-    return train_from_scratch(encoder, D.view, D.X, D.labels, NNPU(D.prior), config, prior=D.prior, folder=folder)
+    return finetune(
+        encoder, D.view, D.X, D.labels, NNPU(D.prior), config, prior=D.prior, from_scratch=True, folder=folder
+    )
 
 
 def variational(encoder: Encoder, seed: int, folder: Path | None) -> object:

@@ -9,7 +9,7 @@ import torch
 from punce.errors import InputError
 from punce.losses import PuNCE
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
-from punce.stages.finetune import FinetuneConfig, _labelled_share, duplicate_weights_of, finetune, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, _labelled_share, duplicate_weights_of, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.scorer import Scorer, reinitialise
@@ -30,8 +30,8 @@ SHORT = FinetuneConfig(epochs=3, batch_size=256)
 
 def scratch(risk: Risk, config: FinetuneConfig) -> Trainer:
     d = digits()
-    return lambda encoder, folder: train_from_scratch(
-        encoder, d.view, d.X, d.labels, risk, config, prior=d.prior, folder=folder
+    return lambda encoder, folder: finetune(
+        encoder, d.view, d.X, d.labels, risk, config, prior=d.prior, from_scratch=True, folder=folder
     )
 
 
@@ -41,7 +41,7 @@ def scratch(risk: Risk, config: FinetuneConfig) -> Trainer:
 def test_joint_training_learns_without_negatives(risk: Risk) -> None:
     d, encoder = digits(), small_encoder()
     config = FinetuneConfig(epochs=25, batch_size=256, lr=3e-3)
-    head = train_from_scratch(encoder, d.view, d.X, d.labels, risk, config, prior=d.prior)
+    head = finetune(encoder, d.view, d.X, d.labels, risk, config, prior=d.prior, from_scratch=True)
     assert d.accuracy(encoder, head, risk.decision_score) > 0.8
     assert [row["epoch"] for row in head.history] == list(range(1, 26))
 
@@ -49,7 +49,7 @@ def test_joint_training_learns_without_negatives(risk: Risk) -> None:
 def test_pn_calls_hidden_positives_negative() -> None:
     d, encoder = digits(), small_encoder()
     config = FinetuneConfig(epochs=25, batch_size=256, lr=3e-3, validation_share=0)
-    head = train_from_scratch(encoder, d.view, d.X, d.labels, PN(), config, prior=d.prior)
+    head = finetune(encoder, d.view, d.X, d.labels, PN(), config, prior=d.prior, from_scratch=True)
     recall = (head(extract_features(encoder, d.view, d.X_test))[d.is_odd] > 0).float().mean()
     assert recall < 0.5  # 200 of 719 odd rows are labelled
 
@@ -169,7 +169,7 @@ def test_the_epoch_is_the_best_by_held_out_risk_and_observers_only_watch() -> No
 
     config = FinetuneConfig(epochs=8, batch_size=256, lr=3e-2, weight_decay=0.0)
     risk = NNPU(d.prior)
-    head = train_from_scratch(encoder, d.view, d.X, d.labels, risk, config, prior=d.prior, observer=observer)
+    head = finetune(encoder, d.view, d.X, d.labels, risk, config, prior=d.prior, from_scratch=True, observer=observer)
     history = head.history
     assert [row["oracle_accuracy"] for row in history] == seen
     best = int(np.argmin([row["held_out_risk"] for row in history]))
@@ -188,7 +188,7 @@ def test_of_epochs_that_all_call_nothing_positive_the_last_is_kept() -> None:
         seen.append(scores_of(d.X_test))  # type: ignore[operator]
         return {}
 
-    head = train_from_scratch(encoder, d.view, d.X, d.labels, PN(), config, prior=d.prior, observer=observer)
+    head = finetune(encoder, d.view, d.X, d.labels, PN(), config, prior=d.prior, from_scratch=True, observer=observer)
     assert len({row["held_out_risk"] for row in head.history}) == 1
     torch.testing.assert_close(head(extract_features(encoder, d.view, d.X_test)), seen[-1], rtol=1e-4, atol=1e-4)
 

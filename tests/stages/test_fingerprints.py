@@ -31,7 +31,7 @@ from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
 from punce.stages.fewshot import FewshotConfig, fewshot
-from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.stages.pupl import pupl
@@ -181,9 +181,9 @@ CASES: dict[str, Callable[[Folder], Any]] = {
     "finetune from a head": partial(tuned, finetune, NNPU(PRIOR), start=True, augment=True),
     "finetune pvu weights made": partial(tuned, finetune, PvU(PRIOR, correction="weighted")),
     "finetune pn": partial(tuned, finetune, PN()),
-    "from scratch nnpu": partial(tuned, train_from_scratch, NNPU(PRIOR)),
+    "from scratch nnpu": partial(tuned, finetune, NNPU(PRIOR), from_scratch=True),
     "from scratch pvu weights given": partial(
-        tuned, train_from_scratch, PvU(PRIOR, correction="weighted"), weights=WEIGHTS
+        tuned, finetune, PvU(PRIOR, correction="weighted"), weights=WEIGHTS, from_scratch=True
     ),
     "vpu from scratch": partial(variational, from_scratch=True),
     "vpu from given weights": partial(variational, from_scratch=False),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from punce.encoders import MLP
 from punce.losses import InfoNCE
 from punce.risks import NNPU
-from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import ProbeConfig, probe
 from punce.stages.selfpu import SelfPUConfig, selfpu
@@ -26,8 +26,8 @@ BAD_STEP = 3
 D = digits()
 STAGES: dict[str, Callable[[MLP], object]] = {
     "pretrain": lambda e: pretrain(e, D.view, D.X, D.labels, InfoNCE(), PretrainConfig(1, 256)),
-    "joint": lambda e: train_from_scratch(
-        e, D.view, D.X, D.labels, NNPU(D.prior), FinetuneConfig(1, 256), prior=D.prior
+    "joint": lambda e: finetune(
+        e, D.view, D.X, D.labels, NNPU(D.prior), FinetuneConfig(1, 256), prior=D.prior, from_scratch=True
     ),
     "finetune": lambda e: finetune(e, D.view, D.X, D.labels, NNPU(D.prior), FinetuneConfig(1, 256), prior=D.prior),
     "vpu": lambda e: train_vpu(e, D.view, D.X, D.labels, VPUConfig(1, 256)),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from punce.risks import NNPU
-from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.probe import ProbeConfig, probe
 from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.vpu import VPUConfig, train_vpu
@@ -41,7 +41,7 @@ def test_every_stage_is_trained(one: Digits) -> None:
     X, labels, prior = one.X, one.labels, one.prior
     config = FinetuneConfig(epochs=2, batch_size=256)
     heads = [
-        train_from_scratch(small_encoder(), one.view, X, labels, NNPU(prior), config, prior=prior),
+        finetune(small_encoder(), one.view, X, labels, NNPU(prior), config, prior=prior, from_scratch=True),
         train_vpu(small_encoder(), one.view, X, labels, VPUConfig(epochs=2, batch_size=256)).linear,
         selfpu(small_encoder(), one.view, X, labels, SelfPUConfig.in_proportion(2, batch_size=256), prior=prior),
     ]

@@ -13,7 +13,7 @@ from torch import Tensor
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.risks import NNPU
-from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.probe import ProbeConfig, probe
 from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.vpu import VPUConfig, train_vpu
@@ -30,7 +30,7 @@ def run_probe(features: Tensor, labels: Labels, folder: Path) -> object:
 
 def joint(X: Tensor, labels: Labels, folder: Path) -> object:
     risk, config = NNPU(D.prior), FinetuneConfig(1, 256)
-    return train_from_scratch(small_encoder(), D.view, X, labels, risk, config, prior=D.prior, folder=folder)
+    return finetune(small_encoder(), D.view, X, labels, risk, config, prior=D.prior, from_scratch=True, folder=folder)
 
 
 def vpu(X: Tensor, labels: Labels, folder: Path) -> object:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from punce.risks import NNPU
-from punce.stages.finetune import FinetuneConfig, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.vpu import VPUConfig, train_vpu
 from tests.ranks import run_ranks
@@ -23,7 +23,7 @@ def train_all(rank: int = 0, world: int = 1) -> dict[str, Tensor]:
     rows = DoubleView()
     joint, variational, pair = (small_encoder().double() for _ in range(3))
     config = FinetuneConfig(epochs=2, batch_size=512, optimizer="sgd", lr=0.05)
-    head = train_from_scratch(joint, rows, X, d.labels, NNPU(d.prior), config, prior=d.prior)
+    head = finetune(joint, rows, X, d.labels, NNPU(d.prior), config, prior=d.prior, from_scratch=True)
     result["joint"] = torch.cat([joint.backbone[0].weight.flatten(), head.weight])
     v_config = VPUConfig(epochs=1, batch_size=512)
     v_head = train_vpu(variational, rows, X, d.labels, v_config)

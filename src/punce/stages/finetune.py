@@ -18,14 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from punce.encoders import Encoder
+from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead, Sketch
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise
-from punce.training.loop import Batch, Judgement, Objective, Watched, train
-from punce.training.optim import OptimizerName
+from punce.training.loop import Batch, Judgement, Objective, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint, weights_fingerprint
 from punce.views import View
 
@@ -34,7 +34,7 @@ _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
 
 
 @dataclass(frozen=True)
-class FinetuneConfig:
+class FinetuneConfig(TrainingConfig):
     """How to train encoder and head.
 
     `labelled_share` of every batch is labelled: P and U are drawn separately, P cycled at its own pace. None keeps
@@ -46,16 +46,10 @@ class FinetuneConfig:
     `validation_share` of P and U chooses the epoch; with 0 it is the last one.
     """
 
-    epochs: int = 20
-    batch_size: int = 1024
-    optimizer: OptimizerName = "adam"
-    lr: float = 1e-3
-    weight_decay: float = 0.0
     warmup_epochs: float = 1.0
     labelled_share: float | Literal["auto"] | None = "auto"
     augment: bool = False
     validation_share: float = 0.2
-    seed: int = 0
 
 
 def finetune(
@@ -67,11 +61,15 @@ def finetune(
     config: FinetuneConfig = FinetuneConfig(),  # noqa: B008  frozen
     *,
     prior: float,
+    from_scratch: bool = False,
     head: LinearHead | None = None,
     weights: Tensor | None = None,
     **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train a pretrained `encoder` in place, with a new head or one that starts at a probe's `head`; return the head.
+
+    `from_scratch` draws the encoder's weights anew from the seed first, so that the result does not depend on what it
+    held: the joint training of PN, PvU, uPU and nnPU in the literature.
 
     `prior` is the share of positives among the unlabelled rows that the held-out risk uses. `weights` (n,) are w(x)
     for ``PvU(correction="weighted")``; without them they are made by :func:`duplicate_weights_of` on training rows.
@@ -80,32 +78,14 @@ def finetune(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
+    if from_scratch:
+        if head is not None:
+            raise InputError("a head for pretrained features says nothing to an encoder trained from scratch")
+        reinitialise(encoder, config.seed)
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
-    stage = _Finetune(model, RawRows(view, X, labels), risk, config, prior, weights)
-    return model.linear_head(train(stage, **outputs))
-
-
-def train_from_scratch(
-    encoder: Encoder,
-    view: View,
-    X: Tensor,
-    labels: Labels,
-    risk: Risk,
-    config: FinetuneConfig = FinetuneConfig(),  # noqa: B008  frozen
-    *,
-    prior: float,
-    weights: Tensor | None = None,
-    **outputs: Unpack[Watched],
-) -> LinearHead:
-    """Joint training of encoder and head on a risk: PN, PvU, uPU, nnPU as in the literature. See :func:`finetune`.
-
-    The encoder's weights are drawn anew from the seed first, so the result does not depend on what it held.
-    """
-    reinitialise(encoder, config.seed)
-    model = Scorer(encoder)
-    stage = _Joint(model, RawRows(view, X, labels), risk, config, prior, weights)
+    stage = (_Joint if from_scratch else _Finetune)(model, RawRows(view, X, labels), risk, config, prior, weights)
     return model.linear_head(train(stage, **outputs))
 
 

@@ -19,14 +19,13 @@ from punce.labels import Labels
 from punce.losses import ContrastiveLoss
 from punce.risks import NNPU
 from punce.stages.scorer import RawRows, RowStage, check_rows
-from punce.training.loop import Batch, Objective, train
-from punce.training.optim import OptimizerName
+from punce.training.loop import Batch, Objective, TrainingConfig, train
 from punce.training.run import Outputs
 from punce.views import View
 
 
 @dataclass(frozen=True)
-class PretrainConfig:
+class PretrainConfig(TrainingConfig):
     """How to pretrain. The defaults are the CPU-sized recipe; ``paper()`` gives the paper's.
 
     `batch_size` counts rows (2·batch_size views) over all ranks. `monitor_prior` is the prior of the nnPU risk that
@@ -34,14 +33,10 @@ class PretrainConfig:
     """
 
     epochs: int = 15
-    batch_size: int = 1024
-    optimizer: OptimizerName = "adam"
-    lr: float = 1e-3
     weight_decay: float = 1e-6
     warmup_epochs: float = 1.0
     min_labelled: int = 2
     monitor_prior: float = 0.5
-    seed: int = 0
 
     @classmethod
     def paper(cls, *, epochs: int, batch_size: int, **changes: Any) -> PretrainConfig:

@@ -22,24 +22,20 @@ from punce.labels import Labels, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
-from punce.training.loop import Batch, Judgement, Objective, Stage, Watched, train
-from punce.training.optim import OptimizerName
+from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint
 from punce.views import View
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
+class ProbeConfig(TrainingConfig):
     """How to train the linear layer. `validation_share` of P and U chooses the epoch; with 0 it is the last one."""
 
     epochs: int = 60
     batch_size: int = 4096
-    optimizer: OptimizerName = "adam"
     lr: float = 1e-2
-    weight_decay: float = 0.0
     labelled_share: float | None = 0.25
     validation_share: float = 0.2
-    seed: int = 0
 
 
 class LinearHead(nn.Module):

@@ -28,8 +28,7 @@ from punce.risks.base import group_means
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead
 from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
-from punce.training.loop import Batch, Judgement, Objective, Watched, train
-from punce.training.optim import OptimizerName
+from punce.training.loop import Batch, Judgement, Objective, TrainingConfig, Watched, train
 from punce.training.run import Stateful
 from punce.views import View
 
@@ -37,7 +36,7 @@ _SECOND_SEED = 1 << 20  # seed offset of the second network: far from the small 
 
 
 @dataclass(frozen=True)
-class SelfPUConfig:
+class SelfPUConfig(TrainingConfig):
     """How to train Self-PU; epochs count from 0.
 
     Trusted sets are picked before epochs `select_from`, + `select_every`, … up to `select_until`, in equal steps up to
@@ -48,10 +47,6 @@ class SelfPUConfig:
     """
 
     epochs: int = 60
-    batch_size: int = 1024
-    optimizer: OptimizerName = "adam"
-    lr: float = 1e-3
-    weight_decay: float = 0.0
     labelled_share: float | None = 0.25
     trusted_shares: tuple[float, float] = (0.2, 0.3)
     select_from: int = 10
@@ -60,7 +55,6 @@ class SelfPUConfig:
     ema_decay: float = 0.999
     consistency_weight: float = 1.0
     validation_share: float = 0.2
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if not all(0 <= share < 1 for share in self.trusted_shares):

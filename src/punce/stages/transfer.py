@@ -23,7 +23,7 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.risks import Risk
 from punce.risks.vpu import phi_decision_score, phi_scale
-from punce.stages.finetune import FinetuneConfig, finetune, train_from_scratch
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import PuplConfig, pupl
 from punce.stages.scorer import Observer, ScoreRows
@@ -171,10 +171,16 @@ def _required(risk: Risk | None) -> Risk:
 
 def _finetune(config: FinetuneConfig, problem: Problem) -> TrainedHead:
     risk = _required(problem.risk)
-    train = train_from_scratch if problem.from_scratch else partial(finetune, head=problem.start)
     observer = problem.observer(lambda _: risk.decision_score)
-    linear = train(
-        **problem.arguments, risk=risk, config=config, prior=problem.prior, observer=observer, **problem.storage
+    linear = finetune(
+        **problem.arguments,
+        risk=risk,
+        config=config,
+        prior=problem.prior,
+        from_scratch=problem.from_scratch,
+        head=None if problem.from_scratch else problem.start,
+        observer=observer,
+        **problem.storage,
     )
     return _trained(problem, linear, risk.decision_score)
 

@@ -37,6 +37,18 @@ from punce.training.splits import can_choose, holdout_split
 from punce.training.sync_norm import synchronise_batch_norm
 
 
+@dataclass(frozen=True)
+class TrainingConfig:
+    """What the Configs of the stages have in common; each states what differs from it."""
+
+    epochs: int = 20
+    batch_size: int = 1024
+    optimizer: OptimizerName = "adam"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    seed: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What the loop must be told. :meth:`of` takes it from a stage's Config, whose fields have the same names.
