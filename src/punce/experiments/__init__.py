@@ -1,49 +1,17 @@
 """The paper's tables and figures, and some it does not have, at three scales.
 
-Add an experiment: one file that calls :func:`~punce.experiments.tables.network_experiment`, one line in
-:data:`EXPERIMENTS`. ``tests/experiments/test_experiments.py`` finds it there.
+Add an experiment: a call of :func:`~punce.experiments.tables.network_experiment` in ``paper.py`` or ``beyond.py``.
+``tests/experiments/test_experiments.py`` finds it.
 """
 
 from __future__ import annotations
 
 from punce.errors import InputError
-from punce.experiments.ablation_losses import ABLATION_LOSSES
-from punce.experiments.ablation_probing import ABLATION_PROBING
-from punce.experiments.ablation_stability import ABLATION_STABILITY
-from punce.experiments.biased_labels import BIASED_LABELS
-from punce.experiments.figure1 import FIGURE1
-from punce.experiments.prior_methods import PRIOR_METHODS
-from punce.experiments.scenarios import SCENARIO_TABLE
-from punce.experiments.seeds_spread import SEEDS_SPREAD
-from punce.experiments.sensitivity_prior import SENSITIVITY_PRIOR
-from punce.experiments.table1 import TABLE1
-from punce.experiments.table2 import TABLE2
-from punce.experiments.table3 import TABLE3
-from punce.experiments.table4 import TABLE4
-from punce.experiments.table5 import TABLE5
+from punce.experiments.beyond import BEYOND
+from punce.experiments.paper import FIGURES, TABLES
 from punce.experiments.tables import Experiment
-from punce.experiments.tsne import TSNE
 
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        TABLE1,
-        TABLE2,
-        TABLE3,
-        TABLE4,
-        TABLE5,
-        FIGURE1,
-        TSNE,
-        ABLATION_LOSSES,
-        ABLATION_PROBING,
-        ABLATION_STABILITY,
-        SENSITIVITY_PRIOR,
-        PRIOR_METHODS,
-        SCENARIO_TABLE,
-        BIASED_LABELS,
-        SEEDS_SPREAD,
-    )
-}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*TABLES, *FIGURES, *BEYOND)}
 
 
 def find_experiments(names: list[str]) -> list[Experiment]:

