@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 from punce.datasets.benchmarks import MissingFilesError, load_benchmark
 from punce.datasets.catalogue import Benchmark
 from punce.datasets.cifar10 import CIFAR10
 from punce.datasets.dataset import Dataset, Part
-from punce.datasets.digits import DIGITS
-from punce.datasets.idx import FASHION_MNIST, MNIST
-from punce.datasets.sms_spam import SMS_SPAM
-from punce.datasets.sst2 import SST2, SST2_SENTENCE
+from punce.datasets.grey_images import DIGITS, FASHION_MNIST, MNIST
+from punce.datasets.texts import SMS_SPAM, SST2, SST2_SENTENCE
 from punce.datasets.uci import BANKNOTE, LANDSAT, MUSHROOM, PAGEBLOCKS, SHUTTLE, SPAMBASE
 from punce.errors import InputError
 
@@ -34,30 +32,24 @@ DATASETS: dict[str, Benchmark] = {
 }
 
 
+Split = Literal["train", "test", "validation"]
+Classes = Collection[Any] | None
+
+
 @overload
 def load(
-    name: str,
-    root: str | Path | None = None,
-    split: None = None,
-    *,
-    positive: Collection[Any] | None = None,
-    download: bool = True,
+    name: str, root: str | Path | None = None, split: None = None, *, positive: Classes = None, download: bool = True
 ) -> Dataset: ...
 @overload
 def load(
-    name: str,
-    root: str | Path | None = None,
-    split: Literal["train", "test", "validation"] = ...,
-    *,
-    positive: Collection[Any] | None = None,
-    download: bool = True,
+    name: str, root: str | Path | None = None, split: Split = ..., *, positive: Classes = None, download: bool = True
 ) -> Part: ...
 def load(
     name: str,
     root: str | Path | None = None,
-    split: Literal["train", "test", "validation"] | None = None,
+    split: Split | None = None,
     *,
-    positive: Collection[Any] | None = None,
+    positive: Classes = None,
     download: bool = True,
 ) -> Dataset | Part:
     """A benchmark set, or one part of it, read from a data directory and fetched into it where files are missing.
@@ -69,7 +61,7 @@ def load(
     dataset = load_benchmark(find_benchmark(name), root, positive=positive, download=download)
     if split is None:
         return dataset
-    part: Part | None = getattr(dataset, split, None) if split in ("train", "test", "validation") else None
+    part: Part | None = getattr(dataset, split, None) if split in get_args(Split) else None
     if part is None:
         raise InputError(f"{name} has no part {split!r}; it has 'train' and 'test'")
     return part

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +75,31 @@ class Benchmark:
             raise InputError(f"{self.name} has two classes and a fixed positive one; positive= cannot be given")
         chosen = self.classes if positive is None else positive
         return Dataset(self.name, self.kind, self.describe(chosen), *self.parts(paths, chosen))
+
+
+def published(name: str) -> dict[str, Any]:
+    """The arguments of a :class:`Benchmark` that stand in ``published.toml``: name, about, folders, files, archive."""
+    entry = _published()[name]
+    archive = entry.get("archive")
+    return {
+        "name": name,
+        "about": entry["about"],
+        "folders": tuple(entry["folders"]),
+        "files": tuple(_data_file(file, entry.get("mirrors", [])) for file in entry.get("files", [])),
+        "archive": archive and Archive(tuple(archive["urls"]), archive["sha256"], archive["top"]),
+    }
+
+
+@cache
+def _published() -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / "published.toml").read_text(encoding="utf-8"))
+
+
+def _data_file(entry: Mapping[str, Any], mirrors: list[str]) -> DataFile:
+    name, sha256, compressed = entry["name"], entry["sha256"], entry.get("compressed", False)
+    also = dict.fromkeys(entry.get("also", []), sha256)
+    if name.endswith(".gz"):
+        bare = name.removesuffix(".gz")
+        # torchvision and Keras write the first spelling, the original site's gunzip instructions the second
+        also = dict.fromkeys([bare, bare.replace("-idx", ".idx")], entry["unpacked"])
+    return DataFile(name, sha256, tuple(f"{url}/{name}{'.Z' * compressed}" for url in mirrors), also, compressed)
