@@ -99,13 +99,6 @@ def test_another_format_or_no_model_at_all_is_refused(fitted: TabularPU) -> None
         TabularPU.from_state({}, {})
 
 
-def test_repeats_average_more_foldings(rows: Problem) -> None:
-    model = TabularPU(rows.prior, members=("forest",), repeats=2).fit(rows.values, rows.categorical, rows.labels)
-    assert len(model.fitted_["forest"]) == 2
-    again = TabularPU.from_state(*model.state())
-    assert np.array_equal(again.score(rows.values), model.score(rows.values))
-
-
 def test_a_useless_member_loses_its_weight_and_equal_ones_share() -> None:
     rng = np.random.default_rng(0)
     labels = np.repeat([1, 0], [200, 2000]).astype(np.int8)
@@ -202,7 +195,6 @@ def test_what_cannot_be_used_is_refused(rows: Problem, change: dict[str, Any], m
         ({"members": ()}, "members"),
         ({"members": ("boosting", "magic")}, "magic"),
         ({"scenario": "other"}, "scenario"),
-        ({"repeats": 0}, "repeats"),
     ],
 )
 def test_arguments_are_checked(options: dict[str, Any], message: str) -> None:

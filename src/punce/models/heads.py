@@ -14,7 +14,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import ContrastiveLoss, build_loss
-from punce.models.route import FitSettings, Floats
+from punce.models.route import FitSettings, Floats, under
 from punce.risks import RISKS, Risk, build_risk
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig, pretrain
@@ -163,7 +163,6 @@ def network_tensors(encoder: Encoder, head: LinearHead) -> dict[str, Tensor]:
 
 def load_network(encoder: Encoder, tensors: dict[str, Tensor], *, assign: bool = False) -> LinearHead:
     """Inverse of :func:`network_tensors`: fills the encoder and returns the head."""
-    own = {k.removeprefix("encoder."): v for k, v in tensors.items() if k.startswith("encoder.")}
-    encoder.load_state_dict(own, assign=assign)
+    encoder.load_state_dict(under(tensors, "encoder."), assign=assign)
     encoder.eval()
     return LinearHead(*(tensors[f"head.{name}"] for name in HEAD_PARTS))  # type: ignore[arg-type]

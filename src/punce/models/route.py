@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,14 @@ from punce.scenario import Scenario
 
 Floats = npt.NDArray[np.float64]
 State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors and JSON: what a model file holds
+
+
+Value = TypeVar("Value")
+
+
+def under(entries: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+    """The entries of a model file whose names begin with `prefix`, without it: one part's own."""
+    return {name.removeprefix(prefix): value for name, value in entries.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)
@@ -92,25 +100,19 @@ class Route(Protocol):
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Rows to estimate the first prior on, `X` itself or better ones; called before :meth:`fit`, without labels."""
-        ...
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Learn from rows with labels of {1, 0}."""
-        ...
 
     def score(self, X: Any) -> Floats:
         """g(x) of new rows. Shape: (n,)."""
-        ...
 
     def embed(self, X: Any) -> Floats:
         """What the map of the report shows. Shape: (n, D)."""
-        ...
 
     def state(self) -> State:
         """Everything :meth:`score` needs, as tensors and JSON."""
-        ...
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> Route:
         """Inverse of :meth:`state`."""
-        ...

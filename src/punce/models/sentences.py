@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from punce.encoders import Transformer
-from punce.models.route import State
+from punce.models.route import State, under
 from punce.storage.files import replacing
 from punce.training import collectives
 
@@ -70,8 +70,7 @@ class SentenceVectors:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> SentenceVectors:
         """Inverse of :meth:`state`; refuses an encoder that is not the one the model was trained on."""
         vectors = cls(Transformer.from_spec(content["encoder"]))
-        trained = {name.removeprefix(_WEIGHTS): v for name, v in tensors.items() if name.startswith(_WEIGHTS)}
-        if trained:
+        if trained := under(tensors, _WEIGHTS):
             vectors.encoder.backbone.load_state_dict(trained)
         vectors._mean, vectors._scale = tensors["mean"], tensors["scale"]
         return vectors

@@ -49,11 +49,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """The state as nested dicts of tensors and numbers."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Take a state back."""
-        ...
 
 
 class Outputs(TypedDict, total=False):

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from punce.columns.dense import DenseColumns
 from punce.labels import POSITIVE, Labels
-from punce.models.tabular.trees import Floats
+from punce.models.route import under
+from punce.models.tabular.trees import Flags, Floats, Values
 
-FEWEST = 3  # rows of either kind from which the ensemble can be cross-fitted
+FEWEST = 3  # rows of either kind for the ensemble: one to learn from, one to weigh with, one to hold out
 _STRENGTH = 0.1  # scikit-learn's C: strong, so that one row cannot pick a single column
 _FOLDS = 5
 _COLUMNS = "columns."
@@ -41,12 +41,8 @@ class FewLabelled:
 
     @classmethod
     def fit(
-        cls,
-        values: npt.NDArray[np.float32],
-        categorical: npt.NDArray[np.bool_],
-        labels: Labels,
-        weights: Floats | None = None,
-    ) -> tuple[FewLabelled, Floats, npt.NDArray[np.bool_]]:
+        cls, values: Values, categorical: Flags, labels: Labels, weights: Floats | None = None
+    ) -> tuple[FewLabelled, Floats, Flags]:
         """The model, every row's score by one that did not see it, and the rows for which there is none.
 
         A single labelled row is in every training part: its own score, and only its, is by a model that saw it.
@@ -68,7 +64,7 @@ class FewLabelled:
                 scores[inside], seen[inside] = x[inside] @ fold_weight + fold_bias, False
         return cls(columns, weight, bias), scores, seen
 
-    def score(self, values: npt.NDArray[np.float32]) -> Floats:
+    def score(self, values: Values) -> Floats:
         """Shape: (n, d) -> (n,)."""
         scores: Floats = self.columns.transform(values).astype(np.float64) @ self.weight + self.bias
         return scores
@@ -81,11 +77,11 @@ class FewLabelled:
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> FewLabelled:
         """Inverse of :meth:`state`."""
-        own = {k.removeprefix(_COLUMNS): v.numpy() for k, v in tensors.items() if k.startswith(_COLUMNS)}
-        return cls(DenseColumns.from_arrays(own), tensors["weight"].numpy(), float(content["bias"]))
+        columns = {name: tensor.numpy() for name, tensor in under(tensors, _COLUMNS).items()}
+        return cls(DenseColumns.from_arrays(columns), tensors["weight"].numpy(), float(content["bias"]))
 
 
-def _ridge_logistic(x: Floats, is_p: npt.NDArray[np.bool_], counts: Floats) -> tuple[Floats, float]:
+def _ridge_logistic(x: Floats, is_p: Flags, counts: Floats) -> tuple[Floats, float]:
     from sklearn.linear_model import LogisticRegression
 
     solved = LogisticRegression(C=_STRENGTH, class_weight="balanced", max_iter=1000).fit(x, is_p, counts)

@@ -8,30 +8,30 @@ thresholds and metrics without negatives cost nothing extra.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from punce.columns.bins import Bins
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
-from punce.models.tabular.boosting import Boosting
-from punce.models.tabular.forest import Forest
+from punce.models.route import under
+from punce.models.tabular.few_labelled import FEWEST
 from punce.models.tabular.network import Networks
-from punce.models.tabular.steps import Arrays, Steps
+from punce.models.tabular.steps import Steps
 from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of
-from punce.models.tabular.trees import Floats
+from punce.models.tabular.tree_members import Boosting, Forest
+from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
 from punce.scenario import Scenario, check_prior, check_scenario
 from punce.training.cpus import limited_threads, threads_for
+from punce.training.progress import StageProgress
 
 _FORMAT = 1
 _FOLDS = 5
-_MOST_UNLABELLED = 50_000
+_MOST_UNLABELLED = 50_000  # bounds the time; every row is scored all the same
 
 
 class Member(Protocol):
@@ -40,39 +40,23 @@ class Member(Protocol):
     @classmethod
     def fit(cls, lesson: Lesson, step: Steps) -> Self:
         """Model k learns from every fold but k. What takes time goes through `step`, so that a killed fit resumes."""
-        ...
 
-    def scores(self, binned: npt.NDArray[np.float32]) -> Floats:
+    def scores(self, binned: Values) -> Floats:
         """Scores on the scale of log-odds. Shape: (n, d) -> (K, n)."""
-        ...
 
-    def held_out_scores(self, binned: npt.NDArray[np.float32], folds: npt.NDArray[np.intp]) -> Floats:
+    def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
         """Each row's score by the model that did not see its fold. Shape: (n, d), (n,) -> (n,)."""
-        ...
 
     def arrays(self) -> Arrays:
         """Everything needed to score, as arrays."""
-        ...
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
         """What `arrays` gave."""
-        ...
 
 
 MEMBERS: dict[str, type[Member]] = {"boosting": Boosting, "forest": Forest, "nnpu": Networks}
 """The members by name. A new one is a class like these and one line here."""
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Brings a member's scores to the members' common scale: (s − centre)/spread."""
-
-    centre: float
-    spread: float
-
-    def __call__(self, scores: Floats) -> Floats:
-        return (scores - self.centre) / self.spread
 
 
 class TabularPU:
@@ -83,7 +67,6 @@ class TabularPU:
         scenario: how the labels came about; kept for whoever calibrates, the ranking does not depend on it.
         random_state: seed of folds, trees and networks. Same seed, same scores.
         members: names in :data:`punce.models.tabular.model.MEMBERS`.
-        repeats: foldings to average over. More than one cost time and gained nothing measurable.
 
     `score` is larger for rows that look more positive; only its order and, through
     :class:`~punce.judging.calibration.PUCalibrator`, its held-out odds have a meaning.
@@ -94,8 +77,7 @@ class TabularPU:
         prior: float,
         scenario: Scenario = "single_set",
         random_state: int = 0,
-        members: Sequence[str] = ("boosting", "forest", "nnpu"),
-        repeats: int = 1,
+        members: Sequence[str] = tuple(MEMBERS),
     ) -> None:
         check_scenario(scenario)
         unknown = [name for name in members if name not in MEMBERS]
@@ -105,14 +87,11 @@ class TabularPU:
         self.scenario: Scenario = scenario
         self.random_state = int(random_state)
         self.members = tuple(members)
-        if repeats < 1:
-            raise InputError(f"repeats must be at least 1, got {repeats}")
-        self.repeats = int(repeats)
 
     def fit(
         self,
-        values: npt.NDArray[np.float32],
-        categorical: npt.NDArray[np.bool_],
+        values: Values,
+        categorical: Flags,
         labels: Labels,
         *,
         weights: Floats | None = None,
@@ -131,90 +110,60 @@ class TabularPU:
         self.bins_ = Bins.fit(values, categorical)
         binned = self.bins_.transform(values)
         n_folds = min(_FOLDS, int((labels == POSITIVE).sum()))
-        inputs = {
-            "binned": binned,
-            "categorical": categorical,
-            "labels": labels,
-            "prior": self.prior,
-            "format": _FORMAT,
-            **({} if weights is None else {"weights": weights}),
-        }
-        with Steps(
-            folder,
-            inputs,
-            total=self.repeats * (n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)),
-            rows=len(labels),
-            # By what one model sees of the table, not by all of it.
-            threads=threads_for(len(_thinned(labels, 0)) * min(binned.shape[1], MOST_COLUMNS)),
-            shown=progress,
-        ) as step:
-            held_out = self._cross_fit(binned, categorical, labels, n_folds, step, weights)
+        seed, folds = self.random_state, stratified_folds(labels, n_folds, self.random_state)
+        rows = _thinned(labels, seed)
+        inputs = {"binned": binned, "categorical": categorical, "labels": labels, "prior": self.prior}
+        inputs |= {"format": _FORMAT} if weights is None else {"format": _FORMAT, "weights": weights}
+        # Teachers, boosting and forest take a step for each fold; the networks train all folds in one.
+        total = n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)
+        # By what one model sees of the table, not by all of it.
+        threads = threads_for(len(rows) * min(binned.shape[1], MOST_COLUMNS))
+        with StageProgress("table", total, len(labels), shown=progress) as bar:
+            step = Steps(folder, inputs, threads, bar)
+            own = None if weights is None else weights[rows] / weights[rows].mean()
+            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, step, own)
+            self.fitted_: dict[str, Member] = {name: MEMBERS[name].fit(lesson, step) for name in self.members}
+            with limited_threads(threads):
+                held_out = {name: member.held_out_scores(binned, folds) for name, member in self.fitted_.items()}
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
         self.weights_ = member_weights(held_out, labels)
         self.out_of_fold_scores_ = self._combined(held_out)
         self.notes_ = _notes(values.shape[1], labels)
         return self
 
-    def _cross_fit(
-        self,
-        binned: npt.NDArray[np.float32],
-        categorical: npt.NDArray[np.bool_],
-        labels: Labels,
-        n_folds: int,
-        step: Steps,
-        weights: Floats | None,
-    ) -> dict[str, Floats]:
-        """Fit every member on every folding, and return each one's held-out scores of all rows."""
-        self.fitted_: dict[str, list[Member]] = {name: [] for name in self.members}
-        held_out = {name: np.zeros(len(labels)) for name in self.members}
-        for repeat in range(self.repeats):
-            seed = self.random_state + 1000 * repeat
-            folds = stratified_folds(labels, n_folds, seed)
-            rows = _thinned(labels, seed)
-            own = None if weights is None else weights[rows] / weights[rows].mean()
-            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, step, own)
-            for name in self.members:
-                member = MEMBERS[name].fit(lesson, step)
-                self.fitted_[name].append(member)
-                with limited_threads(step.threads):
-                    held_out[name] += member.held_out_scores(binned, folds) / self.repeats
-        return held_out
-
-    def score(self, values: npt.NDArray[np.float32]) -> Floats:
+    def score(self, values: Values) -> Floats:
         """Shape: (n, d) -> (n,)."""
         values = np.asarray(values, dtype=np.float32)
         if values.ndim != 2 or values.shape[1] != self.n_columns_:
             raise InputError(f"fitted on {self.n_columns_} columns, got rows of shape {values.shape}")
         binned = self.bins_.transform(values)
         with limited_threads(threads_for(binned.size)):
-            scores = {
-                name: np.mean([member.scores(binned).mean(axis=0) for member in fitted], axis=0)
-                for name, fitted in self.fitted_.items()
-            }
+            scores = {name: member.scores(binned).mean(axis=0) for name, member in self.fitted_.items()}
         return self._combined(scores)
 
     def _combined(self, scores: Mapping[str, Floats]) -> Floats:
-        combined: Floats = np.sum([self.weights_[name] * self.scales_[name](scores[name]) for name in scores], axis=0)
+        """The weighted sum of the members' scores, each brought to the common scale (s − centre)/spread."""
+        scaled = {name: (scores[name] - centre) / spread for name, (centre, spread) in self.scales_.items()}
+        combined: Floats = np.sum([self.weights_[name] * own for name, own in scaled.items()], axis=0)
         return combined
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors for safetensors and a dictionary for JSON: all that :meth:`from_state` needs to score."""
         arrays: Arrays = {"out_of_fold_scores": self.out_of_fold_scores_}
         arrays.update({f"bins.{key}": array for key, array in self.bins_.arrays().items()})
-        for name, fitted in self.fitted_.items():
-            for k, member in enumerate(fitted):
-                arrays.update({f"{name}.{k}.{key}": array for key, array in member.arrays().items()})
+        for name, member in self.fitted_.items():  # 0, because earlier versions could fit a member several times
+            arrays.update({f"{name}.0.{key}": array for key, array in member.arrays().items()})
         content = {
             "format": _FORMAT,
             "prior": self.prior,
             "scenario": self.scenario,
             "random_state": self.random_state,
             "members": list(self.members),
-            "repeats": self.repeats,
-            "fitted": {name: len(fitted) for name, fitted in self.fitted_.items()},
+            "repeats": 1,
+            "fitted": dict.fromkeys(self.members, 1),
             "n_columns": self.n_columns_,
             "weights": self.weights_,
-            "scales": {name: [scale.centre, scale.spread] for name, scale in self.scales_.items()},
+            "scales": {name: list(scale) for name, scale in self.scales_.items()},
         }
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, content
 
@@ -225,16 +174,15 @@ class TabularPU:
         try:
             if content["format"] != _FORMAT:
                 raise InputError(f"table model of format {content['format']}, this version reads {_FORMAT}")
-            settings = {key: content[key] for key in ("prior", "scenario", "random_state", "members", "repeats")}
+            settings = {key: content[key] for key in ("prior", "scenario", "random_state", "members")}
+            if set(content["fitted"].values()) != {1}:
+                raise InputError("a table model with repeats, which this version does not read")
             model = cls(**settings)
             model.n_columns_ = int(content["n_columns"])
-            model.bins_ = Bins.from_arrays(_under(arrays, "bins."))
+            model.bins_ = Bins.from_arrays(under(arrays, "bins."))
             model.weights_ = {name: float(weight) for name, weight in content["weights"].items()}
-            model.scales_ = {name: _Scale(*pair) for name, pair in content["scales"].items()}
-            model.fitted_ = {
-                name: [MEMBERS[name].from_arrays(_under(arrays, f"{name}.{k}.")) for k in range(count)]
-                for name, count in content["fitted"].items()
-            }
+            model.scales_ = {name: (centre, spread) for name, (centre, spread) in content["scales"].items()}
+            model.fitted_ = {name: MEMBERS[name].from_arrays(under(arrays, f"{name}.0.")) for name in content["fitted"]}
             model.out_of_fold_scores_ = arrays["out_of_fold_scores"]
             _refuse_wide_trees(arrays, model.n_columns_)
         except (KeyError, TypeError) as error:
@@ -242,7 +190,7 @@ class TabularPU:
         return model
 
 
-def stratified_folds(labels: Labels, n_folds: int, seed: int) -> npt.NDArray[np.intp]:
+def stratified_folds(labels: Labels, n_folds: int, seed: int) -> Rows:
     """Each row's fold, labelled and unlabelled rows spread evenly. Shape: (n,) of 0 … n_folds−1."""
     rng = np.random.default_rng(seed)
     folds = np.empty(len(labels), dtype=np.intp)
@@ -280,7 +228,7 @@ def _paired_z(difference: Floats) -> float:
     return float(difference.mean() / error) if error > 0 else 0.0
 
 
-def _thinned(labels: Labels, seed: int) -> npt.NDArray[np.intp]:
+def _thinned(labels: Labels, seed: int) -> Rows:
     """Rows to train on: all labelled ones and at most 50,000 others. Every row is scored all the same."""
     unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(labels == UNLABELLED))
     return np.sort(np.concatenate([np.flatnonzero(labels == POSITIVE), unlabelled[:_MOST_UNLABELLED]]))
@@ -303,16 +251,13 @@ def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _scale(scores: Floats, labels: Labels) -> _Scale:
+def _scale(scores: Floats, labels: Labels) -> tuple[float, float]:
+    """Centre and spread of the unlabelled rows' scores; 1 where they are all the same."""
     unlabelled = scores[labels == UNLABELLED]
-    return _Scale(float(np.median(unlabelled)), float(unlabelled.std()) or 1.0)
+    return float(np.median(unlabelled)), float(unlabelled.std()) or 1.0
 
 
-def _under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Arrays:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _refuse_wide_trees(arrays: Mapping[str, npt.NDArray[Any]], n_columns: int) -> None:
+def _refuse_wide_trees(arrays: Mapping[str, AnyArray], n_columns: int) -> None:
     """A damaged file must not read out of bounds. A forest sees one-hot columns: its own ``numeric`` and ``codes``."""
     for name, array in arrays.items():
         if not name.endswith(".feature") or not array.size:
@@ -323,9 +268,7 @@ def _refuse_wide_trees(arrays: Mapping[str, npt.NDArray[Any]], n_columns: int) -
             raise InputError(f"not a stored table model: {name} names a column beyond the {width} there are")
 
 
-def _checked(
-    values: npt.NDArray[Any], categorical: npt.NDArray[Any], labels: Labels
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+def _checked(values: AnyArray, categorical: AnyArray, labels: Labels) -> tuple[Values, Flags]:
     values, categorical = np.asarray(values, dtype=np.float32), np.asarray(categorical, dtype=bool)
     if values.ndim != 2 or values.shape[1] == 0 or categorical.shape != (values.shape[1],):
         raise InputError(
@@ -336,7 +279,7 @@ def _checked(
     refuse_negatives(labels, "TabularPU")
     require_positive_and_unlabelled(labels)
     fewest = int(min((labels == POSITIVE).sum(), (labels == UNLABELLED).sum()))
-    if fewest < 3:
+    if fewest < FEWEST:
         raise InputError(
             f"cross-fitting needs at least 3 labelled and 3 unlabelled rows, one to learn from, one to weigh with and "
             f"one to hold out; the rarer kind has {fewest}"

@@ -18,10 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -30,15 +29,16 @@ from torch.optim.adamw import adamw
 from punce.columns.bins import MISSING_BIN
 from punce.columns.dense import DenseColumns
 from punce.labels import POSITIVE, UNLABELLED
-from punce.models.tabular.steps import Arrays, Steps
+from punce.models.route import under
+from punce.models.tabular.steps import Steps
 from punce.models.tabular.teachers import Lesson, telling_columns
+from punce.models.tabular.trees import AnyArray, Arrays, Floats, Rows, Values
 from punce.training.optim import warmup_cosine
 
 _HIDDEN = 64
 _STEPS = 300
-_RATE = 5e-3
-_DECAY = 1e-2
-_POSITIVE_ROWS, _UNLABELLED_ROWS = 96, 320
+_RATE, _DECAY = 5e-3, 1e-2
+_POSITIVE_ROWS, _UNLABELLED_ROWS = 96, 320  # in a batch; both are averaged separately, so that their ratio is free
 _ROWS_AT_ONCE = 20_000
 _CELLS_AT_ONCE = 20_000_000  # input cells scored at once: bounds the memory of scoring
 
@@ -55,10 +55,11 @@ class Networks:
         """Network k learns from every fold but k."""
         return cls.from_arrays(step(f"networks-{lesson.seed}", partial(_trained, lesson)))
 
-    def scores(self, binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def scores(self, binned: Values) -> Floats:
         """Shape: (n, d) -> (K, n)."""
-        net = _network(self.weights)
-        parts = []
+        first = self.weights["weight.0"]
+        net, parts = _Parallel(first.shape[0], first.shape[1], torch.Generator()), []
+        net.load_state_dict(self.weights)
         size = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, self.columns.width)))
         for start in range(0, len(binned), size):
             x = torch.from_numpy(self.columns.transform(_with_gaps(binned[start : start + size])))
@@ -66,9 +67,9 @@ class Networks:
                 parts.append(net(x.expand(net.n_networks, *x.shape)).double().numpy())
         return np.concatenate(parts, axis=1) if parts else np.empty((net.n_networks, 0))
 
-    def held_out_scores(self, binned: npt.NDArray[np.float32], folds: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
         """Each row's score by the network that did not see its fold. Shape: (n,)."""
-        chosen: npt.NDArray[np.float64] = self.scores(binned)[folds, np.arange(len(folds))]
+        chosen: Floats = self.scores(binned)[folds, np.arange(len(folds))]
         return chosen
 
     def arrays(self) -> Arrays:
@@ -77,15 +78,11 @@ class Networks:
         return {**{f"columns.{name}": array for name, array in self.columns.arrays().items()}, **weights}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
         """What :meth:`arrays` gave."""
-        columns = {name.removeprefix("columns."): a for name, a in arrays.items() if name.startswith("columns.")}
-        weights = {
-            name.removeprefix("net."): torch.from_numpy(np.array(array))
-            for name, array in arrays.items()
-            if name.startswith("net.")
-        }
-        return cls(DenseColumns.from_arrays(columns), weights)
+        # Copied: a stored array may be read-only, which torch does not take.
+        weights = {name: torch.from_numpy(np.array(array)) for name, array in under(arrays, "net.").items()}
+        return cls(DenseColumns.from_arrays(under(arrays, "columns.")), weights)
 
 
 def _trained(lesson: Lesson) -> Arrays:
@@ -166,7 +163,7 @@ class _AdamW:
         )
 
 
-def _with_gaps(binned: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _with_gaps(binned: Values) -> Values:
     """A missing number is in the middle for a network, not below all others."""
     return np.where(binned == MISSING_BIN, np.float32(np.nan), binned)
 
@@ -193,17 +190,9 @@ class _Parallel(nn.Module):
             self.bias.append(nn.Parameter(torch.zeros(n_networks, 1, size_out)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores."""
         for k, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             x = torch.baddbmm(bias, F.relu(x) if k else x, weight)
         return x.squeeze(2)
-
-
-def _network(weights: Mapping[str, Tensor]) -> _Parallel:
-    first = weights["weight.0"]
-    net = _Parallel(first.shape[0], first.shape[1], torch.Generator())
-    net.load_state_dict(dict(weights))
-    return net
 
 
 def _rows(lesson: Lesson, kind: int) -> list[Tensor]:

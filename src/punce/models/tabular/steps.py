@@ -7,18 +7,15 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from punce.models.tabular.trees import Arrays
 from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.cpus import limited_threads
 from punce.training.progress import StageProgress
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Steps:
@@ -26,31 +23,21 @@ class Steps:
 
     Args:
         folder: where results are stored; None stores nothing.
-        inputs: arrays and settings that decide the results. What another fit has stored is not used.
-        total: number of steps, for the time left.
-        rows: rows of the table, for the rate.
+        inputs: arrays and settings that decide the results. What a fit with other inputs has stored is not used.
+        threads: at most so many in a step.
+        progress: told of every finished step.
     """
 
     def __init__(
         self,
         folder: Path | None = None,
         inputs: Mapping[str, Any] | None = None,
-        *,
-        total: int = 1,
-        rows: int = 0,
         threads: int = 1,
-        shown: bool = False,
+        progress: StageProgress | None = None,
     ) -> None:
-        self._folder, self.threads = folder, threads
+        self._folder, self.threads, self._progress = folder, threads, progress
+        # Hashing reads the whole table, and is needed only to recognise what was stored.
         self._fingerprint = "" if folder is None else _fingerprint(inputs or {})
-        self._progress = StageProgress("table", total, rows, shown=shown)
-
-    def __enter__(self) -> Self:
-        self._progress.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._progress.__exit__(kind, error, tb)
 
     def __call__(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """The arrays of step `name`: stored ones if there are, else computed and stored before this returns."""
@@ -59,7 +46,8 @@ class Steps:
             with limited_threads(self.threads):
                 arrays = compute()
             self._store(name, arrays)
-        self._progress.advance(name)
+        if self._progress is not None:
+            self._progress.advance(name)
         return arrays
 
     def _stored(self, name: str) -> Arrays | None:

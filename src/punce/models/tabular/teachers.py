@@ -16,21 +16,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from punce.columns.bins import N_BINS
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.models.tabular.steps import Arrays, Steps
-from punce.models.tabular.trees import Floats
+from punce.models.tabular.steps import Steps
+from punce.models.tabular.trees import Arrays, Flags, Floats, Rows, Values
 from punce.risks.elkan_noto import rescale_to_prior
 
 MOST_COLUMNS = 1000
 """A tree or network learns from no more columns than this; each chooses its own by the rows it learns from."""
 _BAGS = 6
 _UNLABELLED_PER_POSITIVE = 3
-_FEWEST_UNLABELLED = 150
+_FEWEST_UNLABELLED = 150  # in a bag, if there are so many: trees need some rows even where few are labelled
 _MOST_UNLABELLED_SHARE = 0.75  # the rest is what a bag can judge
-_LOGIT_LIMIT = 15.0
+_LOGIT_LIMIT = 15.0  # keeps one sure row from taking all the weight when odds are rescaled
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,10 @@ class Lesson:
     Shape: binned (n, d), categorical (d,), labels (n,), folds (n,) of 0 … K−1, chances (K, n).
     """
 
-    binned: npt.NDArray[np.float32]
-    categorical: npt.NDArray[np.bool_]
+    binned: Values
+    categorical: Flags
     labels: Labels
-    folds: npt.NDArray[np.intp]
+    folds: Rows
     chances: Floats
     prior: float
     seed: int
@@ -55,20 +54,20 @@ class Lesson:
         """K."""
         return len(self.chances)
 
-    def without(self, fold: int) -> npt.NDArray[np.intp]:
+    def without(self, fold: int) -> Rows:
         """Rows of all the other folds."""
         return np.flatnonzero(self.folds != fold)
 
-    def weights_of(self, rows: npt.NDArray[np.intp]) -> Floats:
+    def weights_of(self, rows: Rows) -> Floats:
         """How much each of these rows counts. Shape: (m,) -> (m,)."""
         return np.ones(len(rows)) if self.weights is None else self.weights[rows]
 
 
 def lesson_of(
-    binned: npt.NDArray[np.float32],
-    categorical: npt.NDArray[np.bool_],
+    binned: Values,
+    categorical: Flags,
     labels: Labels,
-    folds: npt.NDArray[np.intp],
+    folds: Rows,
     prior: float,
     seed: int,
     step: Steps,
@@ -84,7 +83,7 @@ def lesson_of(
     return Lesson(binned, categorical, labels, folds, chances, prior, seed, weights)
 
 
-def telling_columns(x: npt.NDArray[np.float32], is_p: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+def telling_columns(x: Values, is_p: Flags) -> Rows:
     """All columns, or the 1,000 whose mean differs most between labelled and unlabelled rows, in order.
 
     Only rows that a model learns from may be given: columns chosen with held-out labels would flatter their scores.
@@ -97,7 +96,7 @@ def telling_columns(x: npt.NDArray[np.float32], is_p: npt.NDArray[np.bool_]) -> 
     return np.sort(np.argsort(-distance, kind="stable")[:MOST_COLUMNS])
 
 
-def boosting(categorical: npt.NDArray[np.bool_], seed: int, **options: Any) -> Any:
+def boosting(categorical: Flags, seed: int, **options: Any) -> Any:
     """scikit-learn's histogram boosting on random halves of the columns."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -113,34 +112,23 @@ def boosting(categorical: npt.NDArray[np.bool_], seed: int, **options: Any) -> A
     )
 
 
-def _chances(
-    binned: npt.NDArray[np.float32],
-    categorical: npt.NDArray[np.bool_],
-    labels: Labels,
-    prior: float,
-    seed: int,
-    weights: Floats,
-) -> Arrays:
+def _chances(binned: Values, categorical: Flags, labels: Labels, prior: float, seed: int, weights: Floats) -> Arrays:
     scores = _out_of_bag(binned, categorical, labels, seed, weights)
-    is_u = labels == UNLABELLED
-    chances = np.ones(len(labels))
+    chances, is_u = np.ones(len(labels)), labels == UNLABELLED
     odds = np.exp(np.clip(scores[is_u], -_LOGIT_LIMIT, _LOGIT_LIMIT))
     chances[is_u] = rescale_to_prior(odds, prior)
     return {"chances": chances}
 
 
-def _out_of_bag(
-    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, seed: int, row_weights: Floats
-) -> Floats:
+def _out_of_bag(binned: Values, categorical: Flags, labels: Labels, seed: int, counts: Floats) -> Floats:
     """Mean score of every row over the bags that do not hold it. Shape: (n,)."""
     rng = np.random.default_rng(seed)
     total, count = np.zeros(len(labels)), np.zeros(len(labels))
     for bag in range(_BAGS):
         rows = _bag(labels, count, rng)
         columns = telling_columns(binned[rows], labels[rows] == POSITIVE)
-        model = _fitted(
-            binned[np.ix_(rows, columns)], categorical[columns], labels[rows], seed + bag, row_weights[rows]
-        )
+        x = binned[np.ix_(rows, columns)]
+        model = _fitted(x, categorical[columns], labels[rows], seed + bag, counts[rows])
         outside = np.ones(len(labels), dtype=bool)
         outside[rows] = False
         total[outside] += model.decision_function(binned[np.ix_(outside, columns)])
@@ -148,7 +136,7 @@ def _out_of_bag(
     return total / np.maximum(count, 1)
 
 
-def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> Rows:
     """Labelled rows with replacement; of the unlabelled ones those the bags have judged most often so far."""
     positive, unlabelled = (np.flatnonzero(labels == kind) for kind in (POSITIVE, UNLABELLED))
     wanted = max(_UNLABELLED_PER_POSITIVE * len(positive), _FEWEST_UNLABELLED)
@@ -158,11 +146,9 @@ def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> npt.NDArray
     return np.concatenate([rng.choice(positive, len(positive)), unlabelled[order[:size]]])
 
 
-def _fitted(
-    binned: npt.NDArray[np.float32], categorical: npt.NDArray[np.bool_], labels: Labels, seed: int, row_weights: Floats
-) -> Any:
+def _fitted(binned: Values, categorical: Flags, labels: Labels, seed: int, counts: Floats) -> Any:
     """P against U, both groups weighing the same."""
     is_p = labels == POSITIVE
-    weights = np.where(is_p, 0.5 * len(labels) / is_p.sum(), 0.5 * len(labels) / (~is_p).sum()) * row_weights
+    weights = np.where(is_p, 0.5 * len(labels) / is_p.sum(), 0.5 * len(labels) / (~is_p).sum()) * counts
     model = boosting(categorical, seed, max_iter=60, max_leaf_nodes=4, min_samples_leaf=5, l2_regularization=5.0)
     return model.fit(binned, is_p.astype(np.int64), sample_weight=weights)

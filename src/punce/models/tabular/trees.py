@@ -27,13 +27,17 @@ import numpy.typing as npt
 from punce.columns.stored import StoredArrays
 from punce.errors import InputError
 
+AnyArray = npt.NDArray[Any]
+Arrays = dict[str, AnyArray]
+Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
+Rows = npt.NDArray[np.intp]
+Values = npt.NDArray[np.float32]
 
 N_CODES = 256
 """Category codes lie in 0 … 255; scikit-learn's boosting has at most 255 bins."""
 _CELLS = 2_000_000  # rows × trees at once: bounds the memory of scoring
-_SMALL = 40  # nodes a tree
+_SMALL = 40  # nodes a tree, up to which all of them are evaluated for all rows
 
 
 @dataclass(frozen=True)
@@ -45,23 +49,23 @@ class Trees(StoredArrays):
     threshold: Floats
     left: npt.NDArray[np.int32]
     right: npt.NDArray[np.int32]
-    missing_left: npt.NDArray[np.bool_]
+    missing_left: Flags
     category: npt.NDArray[np.int32]
-    left_codes: npt.NDArray[np.bool_]
+    left_codes: Flags
     value: Floats
     baseline: Floats
     scale: Floats
 
-    def score(self, values: npt.NDArray[Any]) -> Floats:
+    def score(self, values: AnyArray) -> Floats:
         """baseline + scale · Σ leaves. Shape: (n, d) -> (n,)."""
         values = np.asarray(values)
         size = max(1, _CELLS // max(1, len(self.roots)))
-        # A tree of a few nodes is evaluated faster as a whole, for all rows, than by walking each row down.
+        # In a small tree this is faster than walking each row down.
         score = self._evaluated if len(self.feature) <= _SMALL * len(self.roots) else self._walked
         parts = [score(values[k : k + size]) for k in range(0, len(values), size)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def _evaluated(self, values: npt.NDArray[Any]) -> Floats:
+    def _evaluated(self, values: AnyArray) -> Floats:
         """Every node's value for every row, from the leaves up. Children have larger numbers than their node."""
         total = np.full(len(values), self.baseline[0])
         columns = np.ascontiguousarray(values.T)
@@ -78,9 +82,9 @@ class Trees(StoredArrays):
             total += below[int(root)] * self.scale[0]
         return total
 
-    def _left_at(self, k: int, x: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+    def _left_at(self, k: int, x: AnyArray, missing: Flags | None) -> Flags:
         """Whether each row goes left at node k. Shape: x (n,) -> (n,)."""
-        left: npt.NDArray[np.bool_]
+        left: Flags
         if self.category[k] < 0:
             left = x <= self.threshold[k]
         else:
@@ -89,7 +93,7 @@ class Trees(StoredArrays):
             left = np.where(inside, table[np.where(inside, x, 0).astype(np.int64)], self.missing_left[k])
         return left if missing is None else np.where(missing, self.missing_left[k], left)
 
-    def _walked(self, values: npt.NDArray[Any]) -> Floats:
+    def _walked(self, values: AnyArray) -> Floats:
         at = np.repeat(self.roots[:, None], len(values), axis=1)
         has_missing = bool(np.isnan(values).any())
         flat, first = np.ascontiguousarray(values).ravel(), np.arange(len(values)) * values.shape[1]
@@ -104,7 +108,7 @@ class Trees(StoredArrays):
             total += leaves
         return total
 
-    def _goes_left(self, at: npt.NDArray[np.int32], x: npt.NDArray[Any], has_missing: bool) -> npt.NDArray[np.bool_]:
+    def _goes_left(self, at: npt.NDArray[np.int32], x: AnyArray, has_missing: bool) -> Flags:
         """Whether each row goes left at its node. Shape: at (T, n) nodes, x (T, n) values there -> (T, n)."""
         left = x <= self.threshold[at]
         if len(self.left_codes):
@@ -114,19 +118,19 @@ class Trees(StoredArrays):
             left = np.where(split >= 0, np.where(inside, known, self.missing_left[at]), left)
         return np.where(np.isnan(x), self.missing_left[at], left) if has_missing else left
 
-    def on_columns(self, columns: npt.NDArray[np.intp]) -> Trees:
+    def on_columns(self, columns: Rows) -> Trees:
         """The same trees for rows of more columns, of which these have seen `columns`."""
         return replace(self, feature=columns[self.feature].astype(np.int32))
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
         """The trees :meth:`arrays` gave; refuses arrays that do not fit together."""
         trees = super().from_arrays(arrays)
         _check(trees)
         return trees
 
 
-def boosting_trees(model: Any, check_rows: npt.NDArray[Any] | None = None) -> Trees:
+def boosting_trees(model: Any, check_rows: AnyArray | None = None) -> Trees:
     """The trees of a fitted binary HistGradientBoostingClassifier.
 
     Its tree layout is private to scikit-learn, so the copy is compared with the model on `check_rows`.
@@ -152,7 +156,7 @@ def forest_trees(model: Any) -> Trees:
     return _join(trees, 0.0, 1.0 / len(trees))
 
 
-def held_out(models: Sequence[Trees], values: npt.NDArray[Any], folds: npt.NDArray[np.intp]) -> Floats:
+def held_out(models: Sequence[Trees], values: AnyArray, folds: Rows) -> Floats:
     """Each row's score by the model of its own fold. Shape: (n, d), (n,) -> (n,)."""
     scores = np.empty(len(values))
     for k, trees in enumerate(models):
@@ -165,7 +169,7 @@ def trees_arrays(models: Sequence[Trees]) -> Arrays:
     return {f"{k}.{name}": array for k, trees in enumerate(models) for name, array in trees.arrays().items()}
 
 
-def stored_trees(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Trees, ...]:
+def stored_trees(arrays: Mapping[str, AnyArray]) -> tuple[Trees, ...]:
     """The models :func:`trees_arrays` named."""
     models: dict[int, Arrays] = {}
     for name, array in arrays.items():
@@ -176,7 +180,7 @@ def stored_trees(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Trees, ...]:
     return tuple(Trees.from_arrays(models[k]) for k in sorted(models))
 
 
-def _known_codes(model: Any, code_columns: npt.NDArray[np.intp]) -> dict[int, npt.NDArray[Any]]:
+def _known_codes(model: Any, code_columns: Rows) -> dict[int, AnyArray]:
     """Column -> the codes seen in training, in the order of scikit-learn's own numbering."""
     if len(code_columns) == 0:
         return {}
@@ -184,13 +188,7 @@ def _known_codes(model: Any, code_columns: npt.NDArray[np.intp]) -> dict[int, np
     return {int(column): codes[~np.isnan(codes)] for column, codes in zip(code_columns, seen, strict=True)}
 
 
-@dataclass(frozen=True)
-class _Tree:
-    arrays: Arrays
-    left_codes: npt.NDArray[np.bool_]
-
-
-def _boosting_tree(predictor: Any, columns: npt.NDArray[np.intp], known: Mapping[int, npt.NDArray[Any]]) -> _Tree:
+def _boosting_tree(predictor: Any, columns: Rows, known: Mapping[int, AnyArray]) -> Arrays:
     nodes = predictor.nodes
     inner = nodes["is_leaf"] == 0
     itself = np.arange(len(nodes))
@@ -201,34 +199,34 @@ def _boosting_tree(predictor: Any, columns: npt.NDArray[np.intp], known: Mapping
         _code_table(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][k]], known[int(feature[k])], missing_left[k])
         for k in np.flatnonzero(is_code)
     ]
-    arrays: Arrays = {
+    return {
         "feature": feature,
         "threshold": np.where(inner, nodes["num_threshold"], 0.0),
         "left": np.where(inner, nodes["left"], itself),
         "right": np.where(inner, nodes["right"], itself),
         "missing_left": missing_left,
         "category": np.where(is_code, np.cumsum(is_code) - 1, -1),
+        "left_codes": np.array(tables, dtype=bool).reshape(-1, N_CODES),
         "value": nodes["value"],
     }
-    return _Tree(arrays, np.array(tables, dtype=bool).reshape(-1, N_CODES))
 
 
-def _forest_tree(tree: Any) -> _Tree:
+def _forest_tree(tree: Any) -> Arrays:
     inner = tree.children_left >= 0
     itself = np.arange(tree.node_count)
-    arrays: Arrays = {
+    return {
         "feature": np.where(inner, tree.feature, 0),
         "threshold": np.where(inner, tree.threshold, 0.0),
         "left": np.where(inner, tree.children_left, itself),
         "right": np.where(inner, tree.children_right, itself),
         "missing_left": np.zeros(tree.node_count, dtype=bool),
         "category": np.full(tree.node_count, -1),
+        "left_codes": np.empty((0, N_CODES), dtype=bool),
         "value": tree.value[:, 0, 0],
     }
-    return _Tree(arrays, np.empty((0, N_CODES), dtype=bool))
 
 
-def _code_table(bitset: npt.NDArray[np.uint32], codes: npt.NDArray[Any], missing_left: bool) -> npt.NDArray[np.bool_]:
+def _code_table(bitset: npt.NDArray[np.uint32], codes: AnyArray, missing_left: bool) -> Flags:
     """Whether each code 0 … 255 goes left. Bit k of the bitset speaks of the k-th code seen in training."""
     table = np.full(N_CODES, bool(missing_left))
     bits = np.unpackbits(np.ascontiguousarray(bitset, dtype="<u4").view(np.uint8), bitorder="little")
@@ -236,32 +234,15 @@ def _code_table(bitset: npt.NDArray[np.uint32], codes: npt.NDArray[Any], missing
     return table
 
 
-def _join(trees: list[_Tree], baseline: float, scale: float) -> Trees:
-    sizes = np.array([len(tree.arrays["feature"]) for tree in trees], dtype=np.int64)
-    splits = np.array([len(tree.left_codes) for tree in trees], dtype=np.int64)
-    first_node = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)[: len(trees)]
-    first_split = np.concatenate([[0], np.cumsum(splits)[:-1]])[: len(trees)]
-
-    def stacked(name: str, dtype: Any, shift: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-        parts = [tree.arrays[name] + (0 if shift is None else shift[k]) for k, tree in enumerate(trees)]
-        return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
-
-    in_own_tree = stacked("category", np.int32)
-    category = np.where(in_own_tree >= 0, stacked("category", np.int32, first_split), -1).astype(np.int32)
-    tables = [tree.left_codes for tree in trees]
-    return Trees(
-        roots=first_node,
-        feature=stacked("feature", np.int32),
-        threshold=stacked("threshold", np.float64),
-        left=stacked("left", np.int32, first_node),
-        right=stacked("right", np.int32, first_node),
-        missing_left=np.concatenate([t.arrays["missing_left"] for t in trees]) if trees else np.empty(0, bool),
-        category=category,
-        left_codes=np.concatenate(tables) if tables else np.empty((0, N_CODES), bool),
-        value=stacked("value", np.float64),
-        baseline=np.array([baseline]),
-        scale=np.array([scale]),
-    )
+def _join(trees: list[Arrays], baseline: float, scale: float) -> Trees:
+    """All trees in one set of arrays, in which nodes and code tables are numbered throughout."""
+    nodes, tables = (np.cumsum([0, *(len(tree[name]) for tree in trees)])[:-1] for name in ("feature", "left_codes"))
+    for tree, node, table in zip(trees, nodes, tables, strict=True):
+        tree["left"], tree["right"] = tree["left"] + node, tree["right"] + node
+        tree["category"] = np.where(tree["category"] >= 0, tree["category"] + table, -1)
+    joined = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
+    joined = {name: array.astype(np.int32) if array.dtype.kind in "iu" else array for name, array in joined.items()}
+    return Trees(roots=nodes.astype(np.int32), baseline=np.array([baseline]), scale=np.array([scale]), **joined)
 
 
 def _check(trees: Trees) -> None:

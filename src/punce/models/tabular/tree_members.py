@@ -1,0 +1,136 @@
+"""Members "boosting" and "forest": one model of trees for each fold, stored and scored alike.
+
+Boosting learns from Elkan & Noto's weighted duplicates: every unlabelled row is there twice, as a positive with weight
+w and as a negative with weight 1 − w. The forest regresses on w(x) itself: squared error has the same minimum as
+classifying weighted duplicates, and random cuts average out what the teachers got wrong about single rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from punce.columns.one_hot import OneHot
+from punce.labels import POSITIVE, UNLABELLED
+from punce.models.tabular.steps import Steps
+from punce.models.tabular.teachers import Lesson, boosting, telling_columns
+from punce.models.tabular.trees import (
+    AnyArray,
+    Arrays,
+    Floats,
+    Rows,
+    Trees,
+    Values,
+    boosting_trees,
+    forest_trees,
+    held_out,
+    stored_trees,
+    trees_arrays,
+)
+
+_LIGHTEST = 1e-3  # a duplicate lighter than this changes no tree but costs its time
+_CHECKED = 20  # rows on which the stored trees are compared with scikit-learn's own
+_MARGIN = 1e-3  # keeps log-odds finite where all trees agree
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """One booster for each fold, on the binned columns."""
+
+    students: tuple[Trees, ...]
+
+    @classmethod
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
+        """Student k learns from every fold but k."""
+        students = (step(f"boosting-{lesson.seed}-{k}", partial(_boosted, lesson, k)) for k in range(lesson.n_folds))
+        return cls(tuple(map(Trees.from_arrays, students)))
+
+    def scores(self, binned: Values) -> Floats:
+        """Log-odds. Shape: (n, d) -> (K, n)."""
+        return np.stack([trees.score(binned) for trees in self.students])
+
+    def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
+        """Each row's score by the student that did not see its fold. Shape: (n,)."""
+        return held_out(self.students, binned, folds)
+
+    def arrays(self) -> Arrays:
+        """Everything needed to score."""
+        return trees_arrays(self.students)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
+        """What :meth:`arrays` gave."""
+        return cls(stored_trees(arrays))
+
+
+@dataclass(frozen=True)
+class Forest:
+    """One forest of extremely randomised trees for each fold, on one-hot columns: its trees know no categories."""
+
+    students: tuple[Trees, ...]
+    one_hot: OneHot
+
+    @classmethod
+    def fit(cls, lesson: Lesson, step: Steps) -> Self:
+        """Forest k learns from every fold but k."""
+        one_hot = OneHot.fit(lesson.binned, lesson.categorical)
+        grow = partial(_forest, lesson, one_hot.transform(lesson.binned), step.threads)
+        students = (step(f"forest-{lesson.seed}-{k}", partial(grow, k)) for k in range(lesson.n_folds))
+        return cls(tuple(map(Trees.from_arrays, students)), one_hot)
+
+    def scores(self, binned: Values) -> Floats:
+        """Log-odds of the mean chance. Shape: (n, d) -> (K, n)."""
+        x = self.one_hot.transform(binned)
+        return _log_odds(np.stack([trees.score(x) for trees in self.students]))
+
+    def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
+        """Each row's score by the forest that did not see its fold. Shape: (n,)."""
+        return _log_odds(held_out(self.students, self.one_hot.transform(binned), folds))
+
+    def arrays(self) -> Arrays:
+        """Everything needed to score."""
+        return {**trees_arrays(self.students), **self.one_hot.arrays()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
+        """What :meth:`arrays` gave."""
+        one_hot = OneHot.from_arrays(arrays)
+        return cls(stored_trees({name: arrays[name] for name in arrays.keys() - one_hot.arrays().keys()}), one_hot)
+
+
+def _boosted(lesson: Lesson, fold: int) -> Arrays:
+    rows = lesson.without(fold)
+    labels, chances = lesson.labels[rows], lesson.chances[fold, rows]
+    columns = telling_columns(lesson.binned[rows], labels == POSITIVE)
+    x, is_u = lesson.binned[np.ix_(rows, columns)], labels == UNLABELLED
+    # All rows as positives (a labelled one has chance 1), then the unlabelled ones once more as negatives.
+    twice = np.concatenate([np.arange(len(labels)), np.flatnonzero(is_u)])
+    target = np.concatenate([np.ones(len(labels), np.int64), np.zeros(int(is_u.sum()), np.int64)])
+    weights = np.concatenate([chances, 1.0 - chances[is_u]]) * lesson.weights_of(rows)[twice]
+    kept = weights > _LIGHTEST
+    options = {"max_iter": 100, "max_leaf_nodes": 8, "min_samples_leaf": 10, "l2_regularization": 1.0}
+    model = boosting(lesson.categorical[columns], lesson.seed + fold, **options)
+    model.fit(x[twice[kept]], target[kept], sample_weight=weights[kept])
+    return boosting_trees(model, x[:_CHECKED]).on_columns(columns).arrays()
+
+
+def _forest(lesson: Lesson, x: Values, threads: int, fold: int) -> Arrays:
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    rows = lesson.without(fold)
+    columns = telling_columns(x[rows], lesson.labels[rows] == POSITIVE)
+    options = {"min_samples_leaf": 3, "max_depth": 14, "max_features": 1 / 3, "random_state": lesson.seed + fold}
+    model = ExtraTreesRegressor(40, n_jobs=threads, **options)  # trees have own seeds: threads change no number
+    weights = None if lesson.weights is None else lesson.weights[rows]
+    model.fit(x[np.ix_(rows, columns)], lesson.chances[fold, rows], sample_weight=weights)
+    return forest_trees(model).on_columns(columns).arrays()
+
+
+def _log_odds(chance: Floats) -> Floats:
+    chance = np.clip(chance, 0.0, 1.0)
+    scores: Floats = np.log(chance + _MARGIN) - np.log(1.0 - chance + _MARGIN)
+    return scores
