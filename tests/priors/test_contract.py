@@ -15,7 +15,7 @@ from punce.scenario import label_frequency, population_prior
 from tests.priors.mixtures import Mixture, fast_classifier, gaussians
 
 METHODS = sorted(PRIORS)
-INVARIANT = [name for name in METHODS if PRIORS[name].monotone_invariant]
+INVARIANT = [name for name in METHODS if PRIORS[name].reads == "scores"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
 

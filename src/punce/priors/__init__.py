@@ -1,7 +1,7 @@
 """Class-prior estimators: how many positives are among the unlabelled rows.
 
-Add an estimator: one file with a frozen dataclass that has ``reads``, ``monotone_invariant`` and ``estimate``, and
-one line in :data:`PRIORS`. The contract suite in ``tests/priors`` finds it there.
+Add an estimator: one file with a frozen dataclass that derives from :class:`PriorEstimator`, and one line in
+:data:`PRIORS`. The contract suite in ``tests/priors`` finds it there.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from punce.labels import NEGATIVE, as_labels
 from punce.priors.bbe import BBE
 from punce.priors.dedpul import DEDPUL
 from punce.priors.elkan_noto import ElkanNoto
-from punce.priors.estimate import PriorEstimator, run_all, run_one
+from punce.priors.estimate import run_all, run_one
 from punce.priors.kernel_mean import KM1, KM2
 from punce.priors.pen_l1 import PenL1
 from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, RawEstimate
-from punce.priors.sample import Sample, read_sample
+from punce.priors.sample import PriorEstimator, Sample, read_sample
 from punce.priors.tedn import TEDn
 from punce.priors.tice import TIcE
 from punce.scenario import Scenario, check_scenario

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from punce.errors import InputError
 from punce.priors.features import Float
 from punce.priors.result import RawEstimate, bound_of, require_at_least, require_one_of
-from punce.priors.sample import Sample, Scores
+from punce.priors.sample import PriorEstimator, Sample, Scores
 from punce.priors.score_counts import Above, ScoreCounts, count, wilson
 
 Z_90 = 1.645
@@ -27,7 +27,7 @@ _PENALTIES = ("wilson", "hoeffding")
 
 
 @dataclass(frozen=True)
-class BBE:
+class BBE(PriorEstimator):
     """The default. Reads scores only by rank: any increasing map of them gives the same answer.
 
     `penalty` is the confidence bound that chooses the threshold:
@@ -42,8 +42,7 @@ class BBE:
     isolates positives (overlapping classes): then even `low` may be too high.
     """
 
-    reads: ClassVar[Literal["scores", "features"]] = "scores"
-    monotone_invariant: ClassVar[bool] = True
+    reads = "scores"
 
     penalty: Literal["wilson", "hoeffding"] = "wilson"
     z: float = 3.5

@@ -15,10 +15,10 @@ from punce.priors.sample import Sample, Scores
 
 FEW_POSITIVES = 30
 WIDE_INTERVAL = 0.3
-DISAGREEMENT = 0.15
-_HARDLY_SEPARABLE = 0.55
-_ONE_SIDED_1_PERCENT = 2.326
-_WORTH_SAYING = 0.57
+DISAGREEMENT = 0.15  # between the largest and the smallest estimate
+_HARDLY_SEPARABLE = 0.55  # AUC
+_ONE_SIDED_1_PERCENT = 2.326  # normal quantile
+_WORTH_SAYING = 0.57  # AUC: among many rows a smaller one is significant too, but too weak to matter
 _LEAST_ROWS = 10
 
 

@@ -28,7 +28,7 @@ from punce.training.cpus import limited_threads, threads_for
 
 MAX_TRAINING_ROWS = 50_000
 """Unlabelled rows a fold's model is fitted on; all rows are still scored."""
-_LOGIT_LIMIT = 15.0
+_LOGIT_LIMIT = 15.0  # probabilities of 0 and 1 have infinite log-odds
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,6 @@ class OutOfFold:
     """Shape: scores (n,), larger means more like a labelled row. Only their order is meant."""
 
     scores: Float
-    folds: int
-    repeats: int
     notes: tuple[str, ...] = ()
 
 
@@ -64,13 +62,7 @@ def default_classifier(rows: Rows, seed: int) -> Any:
 
 
 def out_of_fold(
-    X: Any,
-    is_p: npt.NDArray[np.bool_],
-    classifier: Any,
-    seed: int,
-    *,
-    folds: int | None = None,
-    repeats: int | None = None,
+    X: Any, is_p: npt.NDArray[np.bool_], classifier: Any, seed: int, *, repeats: int | None = None
 ) -> OutOfFold:
     """Score every row by models that did not see it, averaged over repeated foldings.
 
@@ -86,13 +78,13 @@ def out_of_fold(
             "usable estimate), or pass scores= from a model that never saw the labels"
         )
     # With few positives every one that is held out is missed in training: more folds, and more foldings.
-    folds = folds or (5 if n_p >= 50 else min(10, n_p))
+    folds = 5 if n_p >= 50 else min(10, n_p)
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
     total = np.zeros(len(is_p))
     with limited_threads(threads_for(int(np.prod(np.shape(X))))):
         for repeat in range(repeats):
             total += _one_folding(X, is_p, classifier, seed + repeat, min(folds, n_p, n_u))
-    return OutOfFold(total / repeats, folds, repeats, _announce(is_p, folds))
+    return OutOfFold(total / repeats, _announce(is_p, folds))
 
 
 def fit(classifier: Any, X: Any, is_p: npt.NDArray[np.bool_]) -> Any:
@@ -116,9 +108,8 @@ def score(model: Any, X: Any) -> Float:
 
 def check_classifier(classifier: Any) -> None:
     """Refuse what cannot give scores before any time is spent."""
-    if not hasattr(classifier, "fit") or not (
-        hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
-    ):
+    gives_scores = hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+    if not (hasattr(classifier, "fit") and gives_scores):
         raise InputError(
             f"classifier must have fit and predict_proba (or decision_function), got {type(classifier).__name__}"
         )

@@ -10,7 +10,7 @@ D(α) = α − mean_U min(1, α·r) leaves zero there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,15 @@ from sklearn.isotonic import IsotonicRegression
 
 from punce.errors import InputError
 from punce.priors.features import Float
-from punce.priors.result import RawEstimate, bound_of, require_at_least, require_one_of
-from punce.priors.sample import Sample, Scores
+from punce.priors.result import RawEstimate, bisect, bound_of, require_at_least, require_one_of
+from punce.priors.sample import PriorEstimator, Sample, Scores
 
 _CELLS = 401
 _SHARES = np.linspace(0.0, 1.0, 101)
-_LAG = 5
+_LAG = 5  # steps of the second difference: neighbours alone would follow the noise of the densities
 _EM_STEP = 0.01
 _SHARE_RULES = ("elbow", "em")
-_EXTREME_RANK = 1e-4
+_EXTREME_RANK = 1e-4  # ranks 0 and 1 have infinite quantiles
 
 
 class Densities(NamedTuple):
@@ -40,7 +40,7 @@ class Densities(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DEDPUL:
+class DEDPUL(PriorEstimator):
     """Also gives posteriors: ``diagnostics["posteriors"]`` holds P(y=1|x) of the unlabelled rows in row order.
 
     Scores are first mapped to normal quantiles of the balanced mixture of both groups, so any increasing map of them
@@ -53,8 +53,7 @@ class DEDPUL:
     the 5th to 95th percentile over `bootstrap` resamples of the scores.
     """
 
-    reads: ClassVar[Literal["scores", "features"]] = "scores"
-    monotone_invariant: ClassVar[bool] = True
+    reads = "scores"
 
     share: Literal["elbow", "em"] = "elbow"
     bandwidth: float = 1.06
@@ -108,16 +107,14 @@ def normal_quantiles(scores: Scores) -> tuple[Float, Float]:
 def posteriors(ratio: Float, u: npt.NDArray[np.int64], share: float) -> Float:
     """P(y=1) per cell: min(1, a·r) with `a` such that the mean over the unlabelled rows is `share`. Shape (k,)."""
     weights = u / u.sum()
-    low, high = 0.0, 1.0
-    while float(weights @ np.minimum(1.0, high * ratio)) < share and high < 1e9:
+
+    def is_below(a: float) -> bool:
+        return float(weights @ np.minimum(1.0, a * ratio)) < share
+
+    high = 1.0
+    while is_below(high) and high < 1e9:  # bounded: where the ratio is 0, no factor reaches the share
         high *= 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if float(weights @ np.minimum(1.0, middle * ratio)) < share:
-            low = middle
-        else:
-            high = middle
-    return np.minimum(1.0, high * ratio)
+    return np.minimum(1.0, bisect(is_below, high, 60)[1] * ratio)
 
 
 def _mid_rank(values: Float, reference: Float) -> Float:
@@ -144,18 +141,11 @@ def _density_ratio(grid: Densities, smoothing: float) -> Float:
     return np.asarray(fitted, dtype=np.float64)
 
 
-def _shortfall(ratio: Float, u: npt.NDArray[np.int64]) -> Float:
-    """D(α) on the grid of shares. Shape (101,)."""
-    means = np.minimum(1.0, _SHARES[:, None] * ratio[None, :]) @ (u / u.sum())
-    return np.asarray(_SHARES - means, dtype=np.float64)
-
-
 def _elbow(ratio: Float, u: npt.NDArray[np.int64]) -> float:
-    d = _shortfall(ratio, u)
+    d = _SHARES - np.minimum(1.0, _SHARES[:, None] * ratio[None, :]) @ (u / u.sum())  # D(α), shape (101,)
     # Beyond α = 1 nothing is defined; D continued by its last slope lets an elbow lie close to 1.
     beyond = d[-1] + (d[-1] - d[-2]) * np.arange(1, _LAG + 1)
-    before = np.zeros(_LAG)
-    extended = np.concatenate([before, d, beyond])
+    extended = np.concatenate([np.zeros(_LAG), d, beyond])
     bend = extended[2 * _LAG :] - 2.0 * extended[_LAG:-_LAG] + extended[: -2 * _LAG]
     return 1.0 if bend.max() <= 1e-9 else float(_SHARES[int(bend.argmax())])
 

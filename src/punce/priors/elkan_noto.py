@@ -8,7 +8,6 @@ makes g smaller on positives, c too small and the prior too large: read the valu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +15,19 @@ from sklearn.isotonic import IsotonicRegression
 
 from punce.priors.features import Float
 from punce.priors.result import RawEstimate, require_at_least, share_of_label_frequency
-from punce.priors.sample import Sample
+from punce.priors.sample import PriorEstimator, Sample
 from punce.priors.score_counts import ScoreCounts, count
 
 
 @dataclass(frozen=True)
-class ElkanNoto:
+class ElkanNoto(PriorEstimator):
     """Isotonic regression calibrates the scores on one half of the rows; the positives of the other half are averaged.
 
     Calibration makes the answer independent of the score's scale: any increasing map gives the same result. The
     interval is the 5th to 95th percentile of `bootstrap` resamples.
     """
 
-    reads: ClassVar[Literal["scores", "features"]] = "scores"
-    monotone_invariant: ClassVar[bool] = True
+    reads = "scores"
 
     splits: int = 10
     bootstrap: int = 100

@@ -8,28 +8,16 @@ import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from punce.errors import InputError
 from punce.priors.cautions import DISAGREEMENT, about_agreement, about_estimate, about_sample, about_scores
-from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, RawEstimate
-from punce.priors.sample import Sample
+from punce.priors.result import PriorEstimate, PriorTable, PriorWarning
+from punce.priors.sample import PriorEstimator, Sample
 from punce.scenario import Scenario, label_frequency, population_prior
 
 logger = logging.getLogger(__name__)
-
-
-class PriorEstimator(Protocol):
-    """What the catalogue holds: settings in the constructor, one method."""
-
-    reads: ClassVar[Literal["scores", "features"]]
-    monotone_invariant: ClassVar[bool]
-
-    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
-        """The share of positives among the unlabelled rows of `sample`."""
-        ...
 
 
 def run_one(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
@@ -56,6 +44,7 @@ def run_all(
             failures[name] = str(error)
     if not estimates:
         raise InputError(f"no estimator could be run: {failures}")
+    # An estimate on the end of its range was not chosen by the data, so it takes no part in the agreement.
     free = [e for e in estimates if e.diagnostics["bound"] is None] or estimates
     values = [e.value for e in free]
     spread = max(values) - min(values)
@@ -67,7 +56,8 @@ def run_all(
 
 def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
     start = time.perf_counter()
-    found = estimator.estimate(sample, _generator(sample.seed, method))
+    # Its own stream for every method: a method's answer must not depend on which others ran.
+    found = estimator.estimate(sample, np.random.default_rng([sample.seed, zlib.crc32(method.encode())]))
     seconds = time.perf_counter() - start
     notes = found.notes + ((f"{aside} rows labelled negative were set aside",) if aside else ())
     for note in notes:
@@ -90,11 +80,6 @@ def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scena
         label_frequency=label_frequency(value, sample.n_p, sample.n_u),
         warnings=tuple(about_estimate(method, found)),
     )
-
-
-def _generator(seed: int, method: str) -> np.random.Generator:
-    """Its own stream for every method, so that a method's answer does not depend on which others ran."""
-    return np.random.default_rng([seed, zlib.crc32(method.encode())])
 
 
 def _issue(texts: tuple[str, ...]) -> None:

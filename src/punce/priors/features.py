@@ -34,7 +34,7 @@ MAX_CATEGORIES = 200
 MAX_COLUMNS = 256
 """Wider dense matrices (pixels, embeddings) are projected before trees see them."""
 PROJECTED = 50
-_ROWS_FOR_COMPONENTS = 10_000
+_ROWS_FOR_COMPONENTS = 10_000  # enough to find the leading directions
 _TREE_BINS = 200  # below the 255 of scikit-learn's boosting, which then cuts nothing itself
 
 
@@ -87,9 +87,8 @@ class Rows:
         """Some rows dense, complete and scaled, for methods that measure distances. Shape (len(rows), <= 50)."""
         part = Rows(self.values[rows], self.categorical)
         complete = part.values if part.is_sparse else _complete(part)
-        width = min(complete.shape)
         if self.is_sparse or complete.shape[1] > PROJECTED:
-            return _principal_components(complete, max(1, min(PROJECTED, width - 1)))
+            return _principal_components(complete, max(1, min(PROJECTED, min(complete.shape) - 1)))
         return np.asarray(complete, dtype=np.float64)
 
 
@@ -126,12 +125,13 @@ def _from_frame(frame: pd.DataFrame) -> Rows:
 def _from_table(table: EncodedTable, notes: tuple[str, ...] = ()) -> Rows:
     values, categorical = table.values, table.categorical.copy()
     for k in np.flatnonzero(categorical):
-        if len(counts := np.bincount(_present(values[:, k]).astype(np.int64))) > MAX_CATEGORIES + FIRST_CATEGORY:
+        there = ~np.isnan(values[:, k])
+        codes = values[there, k].astype(np.int64)
+        if len(counts := np.bincount(codes)) > MAX_CATEGORIES + FIRST_CATEGORY:
             # How often a category occurs is a number that trees can cut. Those too rare for a code occur least.
             counts[UNKNOWN] = 1
             values, categorical[k] = values.copy(), False
-            there = ~np.isnan(values[:, k])
-            values[there, k] = counts[values[there, k].astype(np.int64)]
+            values[there, k] = counts[codes]
     return Rows(values, categorical, notes)
 
 
@@ -191,7 +191,7 @@ def _without_constants(values: Float32) -> Rows:
         )
     dropped = int((~useful).sum())
     notes = (f"{dropped} constant or empty columns were left out",) if dropped else ()
-    return Rows(values[:, useful], np.zeros(len(values[0, useful]), dtype=bool), notes)
+    return Rows(values[:, useful], np.zeros(int(useful.sum()), dtype=bool), notes)
 
 
 def _quantile_codes(rows: Rows) -> Float32:
@@ -214,10 +214,6 @@ def _complete(rows: Rows) -> Float32:
     categories = has_code(values, common_codes(values, rows.categorical, MAX_CATEGORIES))
     scaled: Float32 = StandardScaler().fit_transform(np.hstack([numbers, categories], dtype=np.float32))
     return scaled
-
-
-def _present(column: Float32) -> Float32:
-    return np.asarray(column[~np.isnan(column)])
 
 
 def _principal_components(matrix: Any, width: int) -> Float:

@@ -10,26 +10,25 @@ C_S-distance), is convex; π is read off where its slope passes a threshold: KM1
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from punce.priors.features import Float, Float32
-from punce.priors.result import RawEstimate, bound_of, require_at_least
-from punce.priors.sample import Sample
+from punce.priors.result import RawEstimate, bisect, bound_of, require_at_least
+from punce.priors.sample import PriorEstimator, Sample
 
 _CEILING = 0.98
 """Largest share searched (λ = 50). The usual λ <= 8 cannot answer more than 0.875."""
-_HALVINGS = 8
-_WIDTHS = np.logspace(-1, 1, 5)
-_START = 1.05
+_HALVINGS = 8  # to 0.004, far below the method's own error
+_WIDTHS = np.logspace(-1, 1, 5)  # multiples of the median distance
+_START = 1.05  # the λ at which the slope "at the start" is measured; at 1 the distance is 0
 _ITERATIONS = 200
-_ACCURACY = 1e-3
-_RESAMPLED_ROWS = 300
+_ACCURACY = 1e-3  # of a projection after so many iterations, in units of ‖μ_U − μ_P‖
+_RESAMPLED_ROWS = 300  # a side: the spread over subsets is rescaled to the full sample
 
 
 class Embedded(NamedTuple):
@@ -46,8 +45,8 @@ class Embedded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _KernelMean(ABC):
-    """Common part of KM1 and KM2.
+class KM2(PriorEstimator):
+    """Slope threshold 0.8·(slope at the start) + 0.2·‖μ_U − μ_P‖.
 
     At most `most_rows` rows a side (announced), features standardised and projected to 50 components. The Gaussian
     kernel's width is the one that maximises ‖μ_U − μ_P‖, as in the paper; the kernel is represented by `rank`
@@ -57,9 +56,6 @@ class _KernelMean(ABC):
     The interval rescales the spread over `resamples` random subsets; it knows nothing of the method's bias, which
     dominates when features are many or noisy.
     """
-
-    reads: ClassVar[Literal["scores", "features"]] = "features"
-    monotone_invariant: ClassVar[bool] = False
 
     most_rows: int = 2000
     rank: int = 200
@@ -83,22 +79,17 @@ class _KernelMean(ABC):
         bound = bound_of(value, tolerance, _CEILING - tolerance)
         return RawEstimate(value, low, high, {**diagnostics, "kernel_width": width}, bound, notes)
 
-    @abstractmethod
     def threshold(self, embedded: Embedded, start_slope: float) -> float:
         """The slope at which d(λ) is said to have left the hull."""
+        return 0.8 * start_slope + 0.2 * float(np.linalg.norm(embedded.mean_u - embedded.mean_p))
 
     def _share(self, p: Float, u: Float, width: float, rng: np.random.Generator) -> tuple[float, dict[str, float]]:
         embedded = _embed(p, u, width, self.rank, rng)
         slope = _slopes(embedded)
         start = slope(_START)[1] / (_START - 1.0)
         threshold = self.threshold(embedded, start)
-        low, high = 0.0, _CEILING  # d is convex, so its slope passes the threshold once: bisect
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            if slope(1.0 / (1.0 - middle))[0] > threshold:
-                high = middle
-            else:
-                low = middle
+        # d is convex, so its slope passes the threshold once.
+        low, high = bisect(lambda share: slope(1.0 / (1.0 - share))[0] <= threshold, _CEILING, _HALVINGS)
         return 0.5 * (low + high), {"threshold": threshold, "start_slope": start}
 
     def _half_width(self, p: Float, u: Float, width: float, rng: np.random.Generator) -> float:
@@ -113,23 +104,14 @@ class _KernelMean(ABC):
 
 
 @dataclass(frozen=True)
-class KM1(_KernelMean):
+class KM1(KM2):
     """Slope threshold 1/√min(n_P, n_U)."""
 
     def threshold(self, embedded: Embedded, start_slope: float) -> float:
-        """1/√min(n_P, n_U), or KM2's where the slope could hardly reach that."""
+        """1/√min(n_P, n_U), or KM2's where the slope could hardly reach that: it stays below ‖μ_U − μ_P‖."""
         distance = float(np.linalg.norm(embedded.mean_u - embedded.mean_p))
         plain = 1.0 / math.sqrt(min(embedded.n_p, len(embedded.points) - embedded.n_p))
-        return plain if plain <= 0.9 * distance else 0.8 * start_slope + 0.2 * distance
-
-
-@dataclass(frozen=True)
-class KM2(_KernelMean):
-    """Slope threshold 0.8·(slope at the start) + 0.2·‖μ_U − μ_P‖."""
-
-    def threshold(self, embedded: Embedded, start_slope: float) -> float:
-        """0.8·(slope at the start) + 0.2·‖μ_U − μ_P‖."""
-        return 0.8 * start_slope + 0.2 * float(np.linalg.norm(embedded.mean_u - embedded.mean_p))
+        return plain if plain <= 0.9 * distance else super().threshold(embedded, start_slope)
 
 
 def _best_width(p: Float, u: Float, rng: np.random.Generator) -> float:
@@ -187,7 +169,9 @@ def _slopes(embedded: Embedded) -> Callable[[float], tuple[float, float]]:
     inside = _ACCURACY * float(np.linalg.norm(direction))
     points = embedded.points.astype(np.float32)
     step = 1.0 / float(np.linalg.norm(points.T @ points, 2))
-    weights = _uniform_on_unlabelled(embedded)
+    # Start at the weights of μ_U itself, the exact answer at λ = 1.
+    weights = np.zeros(len(points), dtype=np.float32)
+    weights[embedded.n_p :] = 1.0 / (len(weights) - embedded.n_p)
 
     def slope(lam: float) -> tuple[float, float]:
         nonlocal weights
@@ -198,13 +182,6 @@ def _slopes(embedded: Embedded) -> Callable[[float], tuple[float, float]]:
         return (float(residual @ direction) / distance if distance > inside else 0.0), distance
 
     return slope
-
-
-def _uniform_on_unlabelled(embedded: Embedded) -> Float32:
-    """The weights of μ_U itself, the exact answer at λ = 1."""
-    weights = np.zeros(len(embedded.points), dtype=np.float32)
-    weights[embedded.n_p :] = 1.0 / (len(weights) - embedded.n_p)
-    return weights
 
 
 def _project(points: Float32, target: Float32, weights: Float32, step: float) -> Float32:

@@ -11,23 +11,24 @@ convex in θ; its minimiser is where the slope 2/λ·Σ_l max(0, b_l)·mean_P φ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from punce.priors.features import Float
-from punce.priors.result import RawEstimate, bound_of, require_at_least
-from punce.priors.sample import Sample
+from punce.priors.result import RawEstimate, bisect, bound_of, require_at_least
+from punce.priors.sample import PriorEstimator, Sample
 
 Indices = npt.NDArray[np.intp]
 
 _NOISE = 0.3989
 """E max(0, N(0, 1)) = 1/√(2π)."""
 _WIDTHS = (0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.7, 1.0)
+"""Of a bump, in units of the median distance to a centre."""
 _FOLDS = 5
-_GRID = np.linspace(0.05, 1.0, 20)
+_GRID = np.linspace(0.05, 1.0, 20)  # of θ, for the choice of the width only
 
 
 class Means(NamedTuple):
@@ -40,7 +41,7 @@ class Means(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PenL1:
+class PenL1(PriorEstimator):
     """Bumps sit on random rows of both groups; at most `most_rows` rows a side are used, and that is announced.
 
     The bumps' width is chosen by cross-validation: the b_l > 0 found on four folds must be found again on the fifth.
@@ -48,9 +49,6 @@ class PenL1:
     end of its grid; instead λ is set from the sampling variance, so that noise alone, averaged, does not hold θ
     below the true share. The interval is the 5th to 95th percentile of `bootstrap` resamples.
     """
-
-    reads: ClassVar[Literal["scores", "features"]] = "features"
-    monotone_invariant: ClassVar[bool] = False
 
     centres: int = 200
     most_rows: int = 4000
@@ -96,6 +94,7 @@ def _held_out_loss(p: Float, u: Float, fold_p: Indices, fold_u: Indices) -> floa
     """½|b⁺|² − b⁺·b̃ over a grid of θ, b⁺ from the training folds, b̃ from the held-out one, per unit of |b̃|²."""
     loss = size = 0.0
     for k in range(_FOLDS):
+        # A handful of rows can leave a side of a fold empty; such a fold says nothing.
         if not ((fold_p == k).any() and (fold_u == k).any() and (fold_p != k).any() and (fold_u != k).any()):
             continue
         b = _violations(p[fold_p != k].mean(axis=0), u[fold_u != k].mean(axis=0))
@@ -126,16 +125,11 @@ def _minimiser(means: Means) -> float:
 
 def _where_slope_is(penalty: float, means: Means) -> float:
     """Solve 2·Σ max(0, θ·p_l − u_l)·p_l = λ by bisection: the left side grows with θ."""
-    low, high = 0.0, 1.0
-    if 2.0 * float(np.maximum(means.p - means.u, 0.0) @ means.p) < penalty:
-        return 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if 2.0 * float(np.maximum(middle * means.p - means.u, 0.0) @ means.p) < penalty:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+
+    def is_below(theta: float) -> bool:
+        return 2.0 * float(np.maximum(theta * means.p - means.u, 0.0) @ means.p) < penalty
+
+    return 1.0 if is_below(1.0) else 0.5 * sum(bisect(is_below, 1.0, 40))
 
 
 def _redraw(rows: Float, rng: np.random.Generator) -> Float:

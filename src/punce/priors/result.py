@@ -6,7 +6,7 @@ and the label frequency that follow from it are carried beside it, so that nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,6 +40,18 @@ def require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 def bound_of(value: float, lowest: float = 0.0, highest: float = 1.0) -> Bound | None:
     """The end of the range a method can search on which its value sits."""
     return "upper" if value >= highest else "lower" if value <= lowest else None
+
+
+def bisect(is_below: Callable[[float], bool], high: float, halvings: int) -> tuple[float, float]:
+    """The interval, after so many halvings of [0, `high`], in which `is_below` turns from true to false."""
+    low = 0.0
+    for _ in range(halvings):
+        middle = 0.5 * (low + high)
+        if is_below(middle):
+            low = middle
+        else:
+            high = middle
+    return low, high
 
 
 def share_of_label_frequency(c: float, n_p: int, n_u: int) -> tuple[float, Bound | None]:
@@ -99,13 +111,10 @@ class PriorEstimate:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text for JSON; arrays become their length, mean and quantiles."""
+        numbers = ("value", "low", "high", "population_prior", "label_frequency")
         return {
             "method": self.method,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "population_prior": self.population_prior,
-            "label_frequency": self.label_frequency,
+            **{name: getattr(self, name) for name in numbers},
             "warnings": list(self.warnings),
             "diagnostics": {name: _plain(value) for name, value in self.diagnostics.items()},
         }
@@ -145,22 +154,16 @@ class PriorTable:
         """One row per estimator, in the catalogue's order."""
         columns = ["value", "low", "high", "population_prior", "label_frequency", "seconds", "warnings"]
         rows = [
-            (e.value, e.low, e.high, e.population_prior, e.label_frequency, e.diagnostics["seconds"], w)
-            for e, w in ((e, "; ".join(e.warnings)) for e in self.estimates)
+            (*(getattr(e, name) for name in columns[:-2]), e.diagnostics["seconds"], "; ".join(e.warnings))
+            for e in self.estimates
         ]
         index = pd.Index([e.method for e in self.estimates], name="method")
         return pd.DataFrame(rows, columns=columns, index=index)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text for JSON."""
-        return {
-            "estimates": [estimate.as_dict() for estimate in self.estimates],
-            "failures": dict(self.failures),
-            "spread": self.spread,
-            "median": self.median,
-            "agree": self.agree,
-            "warnings": list(self.warnings),
-        }
+        estimates = [estimate.as_dict() for estimate in self.estimates]
+        return {**vars(self), "estimates": estimates, "failures": dict(self.failures), "warnings": list(self.warnings)}
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, as_labels, require_positive_and_unlabelled
 from punce.priors.crossfit import OutOfFold, check_classifier, default_classifier, out_of_fold
 from punce.priors.features import Float, Rows, as_rows
+from punce.priors.result import RawEstimate
 
 
 class Scores(NamedTuple):
@@ -114,6 +115,17 @@ def split_scores(scores: Float, is_p: npt.NDArray[np.bool_], notes: tuple[str, .
             "the share of positives cannot be estimated; give more informative features or scores"
         )
     return Scores(scores[is_p], scores[~is_p], notes)
+
+
+class PriorEstimator(Protocol):
+    """What the catalogue holds: settings in the constructor, one method."""
+
+    reads: ClassVar[Literal["scores", "features"]] = "features"
+    """An estimator that reads scores must read them by rank only: an increasing map gives the same answer."""
+
+    def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
+        """The share of positives among the unlabelled rows of `sample`."""
+        ...
 
 
 # --- A caller's arguments ---------------------------------------------------------------------------------------------

@@ -61,15 +61,14 @@ class ScoreCounts:
         return Above(np.cumsum(p, axis=1), np.cumsum(u[:, :-1], axis=1))
 
 
-def count(scores: Scores, most: int = MAX_THRESHOLDS) -> ScoreCounts:
+def count(scores: Scores) -> ScoreCounts:
     """Sort once, keep every labelled score as a threshold or, if there are too many, evenly ranked ones."""
     # Labelled scores alone are candidates: between two of them q_P is constant and q_U only grows.
     p = np.sort(scores.p)[::-1]
-    if len(p) > most:
-        ranks = np.ceil(np.arange(1, most + 1) * len(p) / most).astype(np.intp) - 1
-        thresholds = np.unique(p[ranks])[::-1]
-    else:
-        thresholds = np.unique(p)[::-1]
+    if len(p) > MAX_THRESHOLDS:
+        ranks = np.ceil(np.arange(1, MAX_THRESHOLDS + 1) * len(p) / MAX_THRESHOLDS).astype(np.intp) - 1
+        p = p[ranks]
+    thresholds = np.unique(p)[::-1]
     return ScoreCounts(
         _cells(scores.p, thresholds)[:-1],  # the lowest threshold is the lowest labelled score: nothing lies below
         _cells(scores.u, thresholds),

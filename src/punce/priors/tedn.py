@@ -8,7 +8,7 @@ purer top bin, BBE gives the next round its π.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +18,19 @@ from sklearn.utils import _safe_indexing as take_rows
 from punce.errors import InputError
 from punce.priors.bbe import BBE
 from punce.priors.crossfit import fit, score
-from punce.priors.features import Float
 from punce.priors.result import RawEstimate, require_at_least
-from punce.priors.sample import Sample, split_scores
+from punce.priors.sample import PriorEstimator, Sample, split_scores
 
 Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class TEDn:
+class TEDn(PriorEstimator):
     """Folds are held out of everything: their rows take no part in fitting nor in the choice of what is dropped.
 
     `rounds` fits per fold; the answer and its interval are BBE's on the held-out scores of the last round.
     At most `most_rows` rows a side (announced).
     """
-
-    reads: ClassVar[Literal["scores", "features"]] = "features"
-    monotone_invariant: ClassVar[bool] = False
 
     rounds: int = 4
     folds: int = 3
@@ -50,38 +46,25 @@ class TEDn:
         p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
         chosen = np.sort(np.concatenate([p_rows, u_rows]))
         X, is_p = take_rows(sample.model_rows, chosen), sample.is_p[chosen]
-        folding = _Folding(X, is_p, sample.classifier, self.folds, int(rng.integers(2**31)))
+        splitter = StratifiedKFold(self.folds, shuffle=True, random_state=int(rng.integers(2**31)))
+        splits = list(splitter.split(np.zeros(len(is_p)), is_p))
+        models: list[Any] = [None] * self.folds
         found, trace = RawEstimate(0.0, 0.0, 1.0), []
         for _ in range(self.rounds):
-            scores = split_scores(folding.advance(found.value), is_p)
-            found = BBE().from_scores(scores, rng)
+            scores = np.empty(len(is_p))
+            for k, (train, held_out) in enumerate(splits):
+                kept = train if models[k] is None else _without_likely_positives(X, is_p, train, models[k], found.value)
+                models[k] = fit(sample.classifier, take_rows(X, kept), is_p[kept])
+                scores[held_out] = score(models[k], take_rows(X, held_out))
+            found = BBE().from_scores(split_scores(scores, is_p), rng)
             trace.append(found.value)
         return replace(found, diagnostics={**found.diagnostics, "rounds": trace}, notes=(*sample.rows.notes, *notes))
 
 
-class _Folding:
-    """The models of all folds, a round at a time."""
-
-    def __init__(self, X: Any, is_p: npt.NDArray[np.bool_], classifier: Any, folds: int, seed: int) -> None:
-        self._X, self._is_p, self._classifier = X, is_p, classifier
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-        self._splits = list(splitter.split(np.zeros(len(is_p)), is_p))
-        self._models: list[Any] = [None] * folds
-
-    def advance(self, share: float) -> Float:
-        """Refit every fold without the `share` of unlabelled rows that look most positive; score the held-out rows."""
-        scores = np.empty(len(self._is_p))
-        for k, (train, held_out) in enumerate(self._splits):
-            kept = self._without_likely_positives(train, self._models[k], share)
-            self._models[k] = fit(self._classifier, take_rows(self._X, kept), self._is_p[kept])
-            scores[held_out] = score(self._models[k], take_rows(self._X, held_out))
-        return scores
-
-    def _without_likely_positives(self, train: Indices, model: Any, share: float) -> Indices:
-        if model is None:
-            return train
-        labelled, unlabelled = train[self._is_p[train]], train[~self._is_p[train]]
-        looks = score(model, take_rows(self._X, unlabelled))
-        # Always keep some rows to learn from, also when the share is 1.
-        keep = max(len(unlabelled) - round(share * len(unlabelled)), min(10, len(unlabelled)))
-        return np.sort(np.concatenate([labelled, unlabelled[np.argsort(looks, kind="stable")[:keep]]]))
+def _without_likely_positives(X: Any, is_p: npt.NDArray[np.bool_], train: Indices, model: Any, share: float) -> Indices:
+    """The rows of `train` without the `share` of unlabelled ones that look most positive to the last model."""
+    labelled, unlabelled = train[is_p[train]], train[~is_p[train]]
+    looks = score(model, take_rows(X, unlabelled))
+    # Always keep some rows to learn from, also when the share is 1.
+    keep = max(len(unlabelled) - round(share * len(unlabelled)), min(10, len(unlabelled)))
+    return np.sort(np.concatenate([labelled, unlabelled[np.argsort(looks, kind="stable")[:keep]]]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,10 @@ from punce.columns.bins import quantile_bins
 from punce.priors.bbe import Z_90
 from punce.priors.features import Rows
 from punce.priors.result import RawEstimate, require_at_least, require_one_of, share_of_label_frequency
-from punce.priors.sample import Sample
+from punce.priors.sample import PriorEstimator, Sample
 from punce.priors.score_counts import wilson
 
-_BINS = 16
+_BINS = 16  # few, so that a tree cannot isolate single labelled rows
 _SMOOTHING = 5.0
 """k of max-bepp, the biased estimate L/(T + k) by which the tree picks splits: it discounts tiny nodes."""
 _LEAST = 10
@@ -33,6 +33,8 @@ _RULES = ("held_out", "bound")
 
 Codes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 class Node(NamedTuple):
@@ -51,7 +53,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TIcE:
+class TIcE(PriorEstimator):
     """Features in at most 16 quantile bins; missing values are a bin of their own, categories split off one by one.
 
     `folds` parts of the data take turns to grow the tree while the others judge. `rule` says what is read off:
@@ -64,9 +66,6 @@ class TIcE:
 
     The interval is the Wilson interval of L/T in the chosen nodes, and the spread of the folds.
     """
-
-    reads: ClassVar[Literal["scores", "features"]] = "features"
-    monotone_invariant: ClassVar[bool] = False
 
     rule: Literal["held_out", "bound"] = "held_out"
     folds: int = 5
@@ -83,17 +82,12 @@ class TIcE:
         columns, is_category = _binned(sample.rows.for_splits, np.concatenate([p_rows, u_rows]))
         is_p = np.arange(len(columns)) < len(p_rows)
         # One random partition, whose parts take turns.
-        nodes = [
-            self._node_counts(columns, is_category, is_p, part == k)
-            for part in [rng.permutation(len(columns)) % self.folds]
-            for k in range(self.folds)
-        ]
+        part = rng.permutation(len(columns)) % self.folds
+        nodes = [self._node_counts(columns, is_category, is_p, part == k) for k in range(self.folds)]
         folds = _judged(nodes, self.rule, len(columns) * (self.folds - 1) // self.folds)
         return _raw_estimate(folds, len(p_rows), len(u_rows), (*sample.rows.for_splits.notes, *notes))
 
-    def _node_counts(
-        self, columns: Codes, is_category: npt.NDArray[np.bool_], is_p: npt.NDArray[np.bool_], grows: Any
-    ) -> npt.NDArray[np.int64]:
+    def _node_counts(self, columns: Codes, is_category: Mask, is_p: Mask, grows: Any) -> Counts:
         """(T, L) in the growing and in the judging part for every node of the best-first tree. Shape (nodes, 4)."""
         root = Node(np.flatnonzero(grows), np.flatnonzero(~grows))
         counts = [_counts(root, is_p)]
@@ -101,7 +95,7 @@ class TIcE:
         for _ in range(self.splits):
             if not queue:
                 break
-            _, _, node = heapq.heappop(queue)
+            _, _, node = heapq.heappop(queue)  # the number in the middle breaks ties: nodes cannot be compared
             for child, promise in _split(node, columns, is_category, is_p):
                 counts.append(_counts(child, is_p))
                 if len(child.judge) >= 2 * _LEAST and len(child.grow) > 1:
@@ -109,7 +103,7 @@ class TIcE:
         return np.array(counts, dtype=np.int64)
 
 
-def _binned(rows: Rows, chosen: Indices) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _binned(rows: Rows, chosen: Indices) -> tuple[Codes, Mask]:
     """Every column as codes below 16; bin 0 is "missing". Shape (n, d)."""
     values = np.asarray(rows.values)[chosen]
     codes = np.zeros(values.shape, dtype=np.uint8)
@@ -126,9 +120,7 @@ def _binned(rows: Rows, chosen: Indices) -> tuple[Codes, npt.NDArray[np.bool_]]:
     return codes, rows.categorical
 
 
-def _split(
-    node: Node, columns: Codes, is_category: npt.NDArray[np.bool_], is_p: npt.NDArray[np.bool_]
-) -> list[tuple[Node, float]]:
+def _split(node: Node, columns: Codes, is_category: Mask, is_p: Mask) -> list[tuple[Node, float]]:
     """The split whose better half looks most labelled, as (child, promise) pairs; none if nothing splits."""
     total, labelled = (_histogram(columns, rows) for rows in (node.grow, node.grow[is_p[node.grow]]))
     # A numeric column is cut below a bin, a categorical one loses a single level.
@@ -149,8 +141,8 @@ def _split(
     ]
 
 
-def _children(node: Node, column: npt.NDArray[np.uint8], cell: int, is_category: bool) -> tuple[Node, Node]:
-    def inside(rows: Indices) -> npt.NDArray[np.bool_]:
+def _children(node: Node, column: Codes, cell: int, is_category: bool) -> tuple[Node, Node]:
+    def inside(rows: Indices) -> Mask:
         return np.asarray(column[rows] == cell if is_category else column[rows] <= cell)
 
     in_grow, in_judge = inside(node.grow), inside(node.judge)
@@ -160,20 +152,20 @@ def _children(node: Node, column: npt.NDArray[np.uint8], cell: int, is_category:
     )
 
 
-def _histogram(columns: Codes, rows: Indices) -> npt.NDArray[np.int64]:
+def _histogram(columns: Codes, rows: Indices) -> Counts:
     """Rows per column and bin. Shape (d, 16)."""
     d = columns.shape[1]
     flat = columns[rows].astype(np.intp) + np.arange(d) * _BINS
     return np.bincount(flat.ravel(), minlength=d * _BINS).reshape(d, _BINS)
 
 
-def _counts(node: Node, is_p: npt.NDArray[np.bool_]) -> tuple[int, int, int, int]:
+def _counts(node: Node, is_p: Mask) -> tuple[int, int, int, int]:
     return len(node.grow), int(is_p[node.grow].sum()), len(node.judge), int(is_p[node.judge].sum())
 
 
-def _judged(nodes: list[npt.NDArray[np.int64]], rule: str, rows: int) -> list[Fold]:
+def _judged(nodes: list[Counts], rule: str, rows: int) -> list[Fold]:
     """Every fold's answer. The bound needs c itself: start at 0.5 and repeat with the first answer."""
-    delta = max(0.025, 1.0 / (1.0 + 0.004 * rows))
+    delta = max(0.025, 1.0 / (1.0 + 0.004 * rows))  # as published
     c, folds = 0.5, [Fold(0.0, 1, 0)]
     for _ in range(2):
         slack = math.sqrt(c * (1.0 - c) * (1.0 - delta) / delta)
@@ -182,8 +174,8 @@ def _judged(nodes: list[npt.NDArray[np.int64]], rule: str, rows: int) -> list[Fo
     return folds
 
 
-def _held_out(counts: npt.NDArray[np.int64], slack: float) -> Fold:
-    bound = _lower_bound(counts[:, 0], counts[:, 1], slack, _LEAST)
+def _held_out(counts: Counts, slack: float) -> Fold:
+    bound = _lower_bound(counts[:, 0], counts[:, 1], slack)
     bound[counts[:, 2] < _LEAST] = -np.inf
     k = int(bound.argmax())
     total, labelled = int(counts[k, 2]), int(counts[k, 3])
@@ -191,18 +183,16 @@ def _held_out(counts: npt.NDArray[np.int64], slack: float) -> Fold:
     return Fold(max(labelled / total, counts[0, 3] / counts[0, 2]), total, labelled)
 
 
-def _largest(counts: npt.NDArray[np.int64], slack: float) -> Fold:
-    bound = _lower_bound(counts[:, 2], counts[:, 3], slack, _LEAST)
+def _largest(counts: Counts, slack: float) -> Fold:
+    bound = _lower_bound(counts[:, 2], counts[:, 3], slack)
     bound[0] = counts[0, 3] / counts[0, 2]  # of the whole, c >= n_P / n holds without slack
     k = int(bound.argmax())
     return Fold(float(bound[k]), int(counts[k, 2]), int(counts[k, 3]))
 
 
-def _lower_bound(
-    total: npt.NDArray[np.int64], labelled: npt.NDArray[np.int64], slack: float, least: int
-) -> npt.NDArray[np.float64]:
+def _lower_bound(total: Counts, labelled: Counts, slack: float) -> npt.NDArray[np.float64]:
     enough = np.maximum(total, 1)
-    return np.where(total >= least, labelled / enough - slack / np.sqrt(enough), -np.inf)
+    return np.where(total >= _LEAST, labelled / enough - slack / np.sqrt(enough), -np.inf)
 
 
 def _raw_estimate(folds: list[Fold], n_p: int, n_u: int, notes: tuple[str, ...]) -> RawEstimate:
