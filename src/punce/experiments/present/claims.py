@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from punce.experiments.present.grid import Grid
+from punce.experiments.present.grid import Grid, name_of
 from punce.experiments.present.paper_numbers import paper_figure
 from punce.experiments.present.verdicts import Answer, Book, Finding, Line, Ref
 from punce.experiments.tables import shown
@@ -56,10 +56,6 @@ def _ahead(
     return tuple(lines)
 
 
-def _name(network: str) -> str:
-    return ", ".join(shown(part) for part in network.split("/"))
-
-
 def _losses(book: Book, network: str) -> list[Finding]:
     """Table 1, Figures 3 and 4a."""
 
@@ -69,7 +65,7 @@ def _losses(book: Book, network: str) -> list[Finding]:
     def panel(name: str) -> list[Ref]:
         return [Ref("tsne", f"{network}/{name}", "purity")]
 
-    name = _name(network)
+    name = name_of(network)
     found = [
         Finding(f"{name}: puNCE is ahead of {shown(other)}", "Table 1", _ahead(book, "table1", network, "punce", other))
         for other in ("infonce", "dcl", "scl")
@@ -97,7 +93,7 @@ def _losses(book: Book, network: str) -> list[Finding]:
 
 def _methods(book: Book, network: str) -> list[Finding]:
     """Table 2, Figure 1."""
-    name, source = _name(network), "Table 2, Figure 1"
+    name, source = name_of(network), "Table 2, Figure 1"
     over_nnpu = _ahead(book, "table2", network, "punce", "nnpu")
     over_best = tuple(line for n_p in LABELS for line in _over_best(book, network, n_p))
     levels = tuple(
@@ -136,7 +132,7 @@ def _transfer(book: Book, network: str) -> list[Finding]:
 
     ahead = _ahead(book, "table3", network, "lp", "ft")
     gap = book.ahead("gap at 1k − gap at 10k", [at("1k", "lp"), at("10k", "ft")], [at("1k", "ft"), at("10k", "lp")])
-    name = _name(network)
+    name = name_of(network)
     return [
         Finding(f"{name}: a linear probe is ahead of fine-tuning", "Section 5.1, Table 3", ahead),
         Finding(f"{name}: the gap between them is larger with fewer labels", "Section 5.1, Table 3", (gap,)),
@@ -155,7 +151,7 @@ def _downstream(book: Book, network: str) -> list[Finding]:
         for other in ("pn", "upu")
         for line in _ahead(book, "ablation_probing", network, "nnpu", other, name=f"{{}}, against {shown(other)}")
     ]
-    name = _name(network)
+    name = name_of(network)
     lost = "PU training from puNCE loses less from its best epoch to its last than from random weights"
     moved = "PU training from puNCE moves less from epoch to epoch (second half) than from random weights"
     return [

@@ -82,6 +82,11 @@ class Grid:
         paper = paper_figure(self.experiment.paper, *place)
         return self.places.get(place, Measured({}, paper=paper))
 
+    @property
+    def all_places(self) -> list[Place]:
+        """Every place in the order to show them, measured or not."""
+        return list(product(self.experiment.rows, self.experiment.columns))
+
     @cached_property
     def selection(self) -> Selection:
         """The one way in which all results of the table were chosen."""
@@ -103,14 +108,12 @@ class Grid:
 
     def rows(self) -> list[str]:
         """Row ids in order: those with anything to show, ours or the paper's."""
-        return [row for row in self.experiment.rows if any(self._is_shown((row, c)) for c in self.experiment.columns)]
-
-    def _is_shown(self, place: Place) -> bool:
-        return place in self.places or self[place].paper is not None
+        shown_places = (place for place in self.all_places if place in self.places or self[place].paper is not None)
+        return list(dict.fromkeys(row for row, _ in shown_places))
 
     def failures(self) -> Iterator[tuple[Place, int, str]]:
         """(place, seed, error) in the table's order."""
-        for place in product(self.experiment.rows, self.experiment.columns):
+        for place in self.all_places:
             for seed, error in sorted(self[place].failed.items()):
                 yield place, seed, error
 
@@ -128,7 +131,7 @@ class Grid:
     def standings(self) -> dict[tuple[str, str], Standing]:
         """The best of each group with at least two measured members, and those behind it."""
         groups: dict[tuple[str, str], dict[Place, BySeed]] = {}
-        for place in product(self.experiment.rows, self.experiment.columns):
+        for place in self.all_places:
             groups.setdefault(self.group_of(place), {})[place] = self[place].pu_selected
         found = {key: standing(group) for key, group in groups.items()}
         return {key: one for key, one in found.items() if one is not None}
@@ -155,10 +158,9 @@ def columns_are_counts(experiment: Experiment) -> bool:
     return len(experiment.columns) == 1 or all(_COUNT.fullmatch(column) for column in experiment.columns)
 
 
-def place_name(place: Place) -> str:
-    """A place for a reader: "PU MNIST (odd/even), MLP, 1k, puNCE"."""
-    row, column = place
-    return ", ".join(shown(part) for part in [*row.split("/"), column])
+def name_of(*ids: str) -> str:
+    """Ids of rows and columns for a reader: "mnist/mlp/1k" and "punce" are "PU MNIST (odd/even), MLP, 1k, puNCE"."""
+    return ", ".join(shown(part) for one in ids for part in one.split("/"))
 
 
 class Results:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from punce.experiments.present import reading, tables
 from punce.experiments.present.claims import further_questions, paper_claims
 from punce.experiments.present.figures import Drawn, Picture, for_page
-from punce.experiments.present.grid import Grid, place_name
+from punce.experiments.present.grid import Grid, name_of
 from punce.experiments.present.markup import html
 from punce.experiments.present.paper_numbers import plotted_table, slips
 from punce.experiments.present.verdicts import RULES
@@ -73,7 +73,7 @@ def _uri(picture: Picture) -> str:
 def _failures(grid: Grid) -> list[dict[str, str]]:
     return [
         {
-            "where": f"{grid.experiment.name}: {place_name(place)}, seed {seed}",
+            "where": f"{grid.experiment.name}: {name_of(*place)}, seed {seed}",
             "error": shorten(error, _LONGEST_ERROR),
         }
         for place, seed, error in grid.failures()

@@ -42,11 +42,10 @@ def _sizes(grids: Mapping[str, Grid]) -> list[str]:
     """How each network was pretrained, from the cells themselves."""
     found: dict[str, None] = {}
     for grid in grids.values():
-        for place in grid.experiment.rows:
-            for column in grid.experiment.columns:
-                cell = grid.cells.get((place, column))
-                if cell is not None and cell.pretraining is not None and grid[place, column].by_seed:
-                    found[_size(cell)] = None
+        for place in grid.all_places:
+            cell = grid.cells.get(place)
+            if cell is not None and cell.pretraining is not None and grid[place].by_seed:
+                found[_size(cell)] = None
     return list(found)
 
 

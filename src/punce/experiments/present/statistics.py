@@ -31,13 +31,13 @@ class Summary:
 
     n: int
     mean: float
-    deviation: float | None
+    deviation: float | None = None
     """Standard deviation of one seed's value, with n − 1 in the denominator."""
-    error: float | None
+    error: float | None = None
     """Standard error of the mean."""
-    low: float | None
+    low: float | None = None
     """Ends of the 95 % t-interval of the mean."""
-    high: float | None
+    high: float | None = None
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -45,42 +45,28 @@ def summarise(values: Sequence[float]) -> Summary:
     n = len(values)
     if n == 0 or not all(math.isfinite(value) for value in values):
         raise InputError(f"a summary needs at least one value, all finite, got {list(values)}")
-    mean = math.fsum(values) / n
+    mean = math.fsum(values) / n  # exact, so that the order of the seeds cannot change a stored page
     if n == 1:
-        return Summary(1, mean, None, None, None, None)
+        return Summary(1, mean)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     error = deviation / math.sqrt(n)
     half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
     return Summary(n, mean, deviation, error, mean - half, mean + half)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """First minus second over the seeds both have, with the interval and p-value of a paired t-test."""
+def p_ahead(first: BySeed, second: BySeed) -> float | None:
+    """The p-value of a paired t-test over the seeds both have, where they favour the first; 1 where they do not.
 
-    n: int
-    mean: float
-    low: float | None
-    high: float | None
-    p: float | None
-    """None with one shared seed, and where every seed has the same difference: there is no spread to test with."""
-
-
-def paired_difference(first: BySeed, second: BySeed) -> Difference | None:
-    """None when no seed is shared.
-
-    Paired, because a seed fixes the labelled set, the initial weights and the batches of both: what they share
-    cancels. Seeds that only one of them has are left out.
+    None where there is nothing to test with: fewer than two shared seeds, or the same difference at each. Paired,
+    because a seed fixes the labelled set, the initial weights and the batches of both: what they share cancels.
     """
     seeds = sorted(first.keys() & second.keys())
-    if not seeds:
+    if len(seeds) < 2:
         return None
     summary = summarise([first[seed] - second[seed] for seed in seeds])
     if summary.error is None or summary.error < _NO_SPREAD:
-        return Difference(summary.n, summary.mean, None, None, None)
-    t = abs(summary.mean) / summary.error
-    p = 2 * float(stats.t.sf(t, summary.n - 1))
-    return Difference(summary.n, summary.mean, summary.low, summary.high, p)
+        return None
+    return 2 * float(stats.t.sf(summary.mean / summary.error, summary.n - 1)) if summary.mean > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -104,11 +90,15 @@ def standing(group: Mapping[K, BySeed]) -> Standing | None:
     seeds = common_seeds(measured)
     if len(measured) < 2 or not seeds:
         return None
-    means = {name: _mean_over(seeds, values) for name, values in measured.items() if seeds <= values.keys()}
+    means = {
+        name: math.fsum(values[seed] for seed in seeds) / len(seeds)
+        for name, values in measured.items()
+        if seeds <= values.keys()
+    }
     best = max(means, key=lambda name: means[name])
     ties = frozenset(name for name, mean in means.items() if means[best] - mean < _NO_SPREAD)
     others = [name for name in measured if name not in ties]
-    tested = {name: _p_ahead(measured[best], measured[name]) for name in others}
+    tested = {name: p_ahead(measured[best], measured[name]) for name in others}
     p_values: dict[Hashable, float] = {name: p for name, p in tested.items() if p is not None}
     return Standing(ties, frozenset(holm(p_values)), frozenset(measured.keys() - means.keys()))
 
@@ -125,18 +115,6 @@ def common_seeds(group: Mapping[K, BySeed]) -> set[int]:
         if 2 * sum(seeds <= values.keys() for values in group.values()) > len(group):
             return seeds
     return set()
-
-
-def _mean_over(seeds: set[int], values: BySeed) -> float:
-    return summarise([values[seed] for seed in sorted(seeds)]).mean
-
-
-def _p_ahead(first: BySeed, second: BySeed) -> float | None:
-    """The paired test's p-value where the shared seeds favour the first, 1 where they do not; None without a test."""
-    difference = paired_difference(first, second)
-    if difference is None or difference.p is None:
-        return None
-    return difference.p if difference.mean > 0 else 1.0
 
 
 def holm(p_values: Mapping[Hashable, float], level: float = 1 - LEVEL) -> set[Hashable]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from punce.experiments.present.grid import WITHOUT_NEGATIVES, Grid, Measured, columns_are_counts, place_name
+from punce.experiments.present.grid import WITHOUT_NEGATIVES, Grid, Measured, columns_are_counts, name_of
 from punce.experiments.present.markup import Cell, Table
 from punce.experiments.present.numbers import (
     BEHIND,
@@ -105,7 +105,7 @@ def _seed_words(grid: Grid) -> str:
 
 
 def _failure(place: Place, seed: int, error: str) -> str:
-    return f"{place_name(place)}, seed {seed} failed: {shorten(' '.join(error.split()), _LONGEST_ERROR)}"
+    return f"{name_of(*place)}, seed {seed} failed: {shorten(' '.join(error.split()), _LONGEST_ERROR)}"
 
 
 def _n_group(grid: Grid) -> int:

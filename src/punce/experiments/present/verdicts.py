@@ -160,19 +160,18 @@ class Book:
 
     def ahead(self, label: str, plus: Sequence[Ref], minus: Sequence[Ref]) -> Line:
         """Whether the contrast is above zero."""
-        found = self.contrast(plus, minus)
-        if found is None:
-            return Line(Answer.MISSING, f"{label}: not measured")
-        return Line(_against(found, 0.0), f"{label}: {with_interval(found, sign=True)}")
+        return self._compared(label, self.contrast(plus, minus), 0.0, {})
 
     def costs_less(self, label: str, plus: Sequence[Ref], minus: Sequence[Ref], limit: float) -> Line:
         """Whether the contrast stays below `limit`."""
-        found = self.contrast(plus, minus)
+        turned = {Answer.YES: Answer.OPPOSITE, Answer.OPPOSITE: Answer.YES}  # to be above it is the opposite
+        return self._compared(label, self.contrast(plus, minus), limit, turned)
+
+    def _compared(self, label: str, found: Summary | None, limit: float, turned: Mapping[Answer, Answer]) -> Line:
         if found is None:
             return Line(Answer.MISSING, f"{label}: not measured")
-        answer = {Answer.YES: Answer.OPPOSITE, Answer.OPPOSITE: Answer.YES}
         above = _against(found, limit)
-        return Line(answer.get(above, above), f"{label}: {with_interval(found, sign=True)}")
+        return Line(turned.get(above, above), f"{label}: {with_interval(found, sign=True)}")
 
     def reaches(self, label: str, ref: Ref, level: float) -> Line:
         """Whether the mean over two seeds or more is at or above a level."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from punce.experiments.present.figures.against import draw_against, draw_transfer
-from punce.experiments.present.figures.epochs import draw_epochs
-from punce.experiments.present.figures.scatter import draw_scatter
+from punce.experiments.present.figures.draw import draw_against, draw_epochs, draw_scatter, draw_transfer
 from punce.experiments.present.figures.style import as_svg, drawing, for_page
 from punce.experiments.present.grid import Grid
 
@@ -29,7 +27,7 @@ Drawn = Mapping[str, Sequence[Picture]]
 """The figures of each experiment by its name."""
 
 _DRAW = {"curves": draw_against, "epochs": draw_epochs, "scatter": draw_scatter}
-_BARS = ("ablation_probing", "table3")
+_BARS = ("ablation_probing", "table3")  # three numbers of labels and two or three methods: bars are easier to read
 
 
 def pictures(grid: Grid) -> list[Picture]:
