@@ -1,6 +1,6 @@
 """The paper's tables and figures, and some it does not have, at three scales.
 
-Add an experiment: a call of :func:`~punce.experiments.tables.network_experiment` in ``paper.py`` or ``beyond.py``.
+Add an experiment: an :class:`~punce.experiments.tables.Experiment` in ``paper.py`` or ``beyond.py``.
 ``tests/experiments/test_experiments.py`` finds it.
 """
 

@@ -19,13 +19,14 @@ from punce import __version__
 from punce.errors import InputError, PunceError, WriteError
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderBusyError
+from punce.experiments.machine import facts
 from punce.experiments.store import Record, ResultStore
 from punce.storage.checkpoint import CheckpointError
 
 if TYPE_CHECKING:
     from punce.experiments.run_cell import Outcome
 
-_WATCH_EVERY = 1.0
+_WATCH_EVERY = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,8 @@ def attempt(task: Task) -> Report:
 
 
 def _run(task: Task, store: ResultStore) -> Report:
-    from punce.experiments.machine import facts
-
     cell, began, folder = task.cell, time.perf_counter(), store.work_folder(task.cell)
+    # Read under the lock: another runner may have finished the cell since this one made its plan.
     before = store.read(cell)
     if before is not None and before.is_done:
         return Report("there", accuracy=before.result.get("test_accuracy"))
@@ -83,12 +83,14 @@ def _run(task: Task, store: ResultStore) -> Report:
     seconds = {**outcome.seconds, "total": round(time.perf_counter() - began, 2)}
     attempts = 1 if before is None else before.attempts + 1
     store.write(Record(cell.key, cell.config(), "done", outcome.result, None, attempts, seconds, facts(), __version__))
+    # Only now: checkpoints must outlive anything that can go wrong before the result is on disk.
     shutil.rmtree(folder, ignore_errors=True)
     return Report("done", seconds["total"], outcome.result.get("test_accuracy"))
 
 
 def _outcome(cell: Cell, encoders: Path, folder: Path) -> Outcome:
     """Run the cell; from the start where its checkpoints are of another configuration, or can no longer be read."""
+    # Here, because it brings scikit-learn and transformers, which a runner that only waits for workers never needs.
     from punce.experiments.run_cell import run_cell
 
     has_begun = folder.exists()
@@ -96,7 +98,7 @@ def _outcome(cell: Cell, encoders: Path, folder: Path) -> Outcome:
         return run_cell(cell, encoders, folder)
     except (InputError, CheckpointError) as error:
         if not has_begun or isinstance(error, WriteError):
-            raise
+            raise  # not the checkpoints' fault
         shutil.rmtree(folder)
         return run_cell(cell, encoders, folder)
 
@@ -140,6 +142,6 @@ def _end_with(runner: int | None) -> None:
     def watch() -> None:
         while os.getppid() == runner:  # an orphan gets another parent
             time.sleep(_WATCH_EVERY)
-        os._exit(1)
+        os._exit(1)  # sys.exit would end this thread alone
 
     threading.Thread(target=watch, daemon=True, name="ends with the runner").start()

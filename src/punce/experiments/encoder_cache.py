@@ -45,7 +45,7 @@ class EncoderCache:
 
     def has(self, name: str) -> bool:
         """Whether the encoder was pretrained (it may still turn out to be damaged)."""
-        return (self.folder / name / "manifest.json").exists()
+        return (self.folder / name / "manifest.json").exists()  # the writer's last file
 
     def fill(self, encoder: Encoder, config: dict[str, Any], train: Train) -> Pretrained:
         """Give `encoder` its pretrained weights, training it if no one has; refuses while another process does."""
@@ -55,6 +55,7 @@ class EncoderCache:
         with locked(self.folder / f"{name}.lock") as is_ours:
             if not is_ours:
                 raise EncoderBusyError(f"encoder {name} is being pretrained by another process")
+            # Again under the lock: it may have been pretrained between the first look and the lock.
             return self._load(encoder, name) or self._train(encoder, name, config, train)
 
     def _load(self, encoder: Encoder, name: str) -> Pretrained | None:

@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from punce.encoders.pretrained import VARIABLE, named_encoder
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.encoders.transformer import Pooling
 from punce.errors import InputError
+from punce.experiments.machine import device
 from punce.labels import NEGATIVE, POSITIVE
 from punce.losses import build_loss
 from punce.stages.fewshot import FewshotConfig, fewshot
@@ -43,11 +43,7 @@ def run_fewshot(
     seed: int = 0,
     temperature: float = 0.3,
     pooling: Pooling = "mean",
-    root: str | Path | None = None,
-    download: bool = True,
-    device: torch.device | str = "cpu",
     folder: Path | None = None,
-    progress: bool = False,
     **config: Any,
 ) -> dict[str, Any]:
     """One cell of Table 5: draw rows, fine-tune, choose on one half of dev, test on the other. Accuracies in per cent.
@@ -55,12 +51,12 @@ def run_fewshot(
     `source` is "sst2" (or "generated"), `encoder` a name or path (or "tiny"), `loss` None for CE alone, "scl" or
     "punce". `seed` decides the draw, the batches and dropout. `config` are fields of :class:`FewshotConfig`.
     """
-    data = generated_dataset() if source == GENERATED_TEXT else load(source, root, download=download)
+    data = generated_dataset() if source == GENERATED_TEXT else load(source, download=False)
     rows, sample = draw(data.train.y_true, n_labelled, n_unlabelled, seed)
-    network, view = _seeded_encoder(encoder, pooling, seed).to(device), Text()
+    network, view = _seeded_encoder(encoder, pooling, seed).to(device()), Text()
 
     def tokens(part: Part, wanted: Rows) -> Tensor:
-        return network.tokens([part.X[i] for i in wanted]).to(device)
+        return network.tokens([part.X[i] for i in wanted]).to(device())
 
     chosen, tested = ((tokens(data.test, half), data.test.y_true[half]) for half in halves(data.test.y_true))
     fitted = fewshot(
@@ -72,7 +68,7 @@ def run_fewshot(
         FewshotConfig(seed=seed, **config),
         validation=(chosen[0], np.where(chosen[1] == 1, POSITIVE, NEGATIVE).astype(np.int8)),
         folder=folder,
-        progress=progress,
+        # Test rows are scored at every evaluation for the oracle column alone: the stage chooses on `validation`.
         observer=lambda score: {_ORACLE: _accuracy(score(tested[0]), tested[1])},
     )
     scores = fitted.head(extract_features(network, view, tested[0]))
@@ -94,6 +90,7 @@ def draw(y_true: TrueLabels, n_labelled: int, n_unlabelled: int, seed: int) -> t
     n = n_labelled + n_unlabelled
     if n > len(y_true):
         raise InputError(f"cannot draw {n_labelled} labelled and {n_unlabelled} unlabelled rows from {len(y_true)}")
+    # Few labels can all fall into one class; after a hundred such draws the number of labels is at fault, not chance.
     for attempt in range(100):
         rows = np.random.RandomState([seed, attempt]).permutation(len(y_true))[:n]
         sample = simulate_pnu(y_true[rows], n_labelled, seed)

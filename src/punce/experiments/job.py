@@ -32,7 +32,7 @@ from punce.stages.probe import extract_features
 from punce.stages.transfer import Judge, Problem, TrainedHead, train_head
 from punce.views import View, build_view
 
-_SMALLEST_PRIOR = 0.01
+_SMALLEST_PRIOR = 0.01  # of what an estimate or an error may give: risks divide by π and by 1 − π
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ class Job:
         if self.cell.pretraining is None:
             return self.inputs.flatten(1).float().cpu().numpy()
         pretraining = replace(self.cell.pretraining, loss="infonce", prior=None, loss_options=())
+        # Through the cache: InfoNCE sees no label, so that one encoder serves every estimator and labelled set.
         twin = Job(replace(self.cell, pretraining=pretraining), self.cache, None)
         encoder, _ = twin.pretrained()
         return extract_features(encoder, self.view, self.inputs).cpu().numpy()
@@ -115,6 +116,7 @@ class Job:
 
     def new_encoder(self) -> Encoder:
         """The network with the weights of the seed."""
+        # Forked: building a network must not move the stream that training draws from.
         with torch.random.fork_rng():
             torch.manual_seed(self.cell.seed)
             encoder = network_for(self.cell.encoder, tuple(self.rows.X.shape[1:]))
@@ -138,6 +140,7 @@ class Job:
         if spec.loss in LABEL_FREE:  # no label and no copy of a labelled row: one encoder for every labelled set
             X, labels = self.rows.X.to(device()), np.full(len(self.rows.X), UNLABELLED, dtype=np.int8)
         told = self.loss_prior
+        # The monitor takes no part in training; where no prior is told it gets one half.
         config = replace(spec.config, seed=self.cell.seed, monitor_prior=0.5 if told is None else told)
         loss = build_loss(spec.loss, told, temperature=spec.temperature, **dict[str, Any](spec.loss_options))
         return pretrain(encoder, self.view, X, labels, loss.to(device()), config, folder=folder)

@@ -32,7 +32,7 @@ def facts() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    info = Path("/proc/cpuinfo")
+    info = Path("/proc/cpuinfo")  # platform.processor() is empty on most Linux systems
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
@@ -42,6 +42,7 @@ def _processor() -> str:
 def reproducible(threads: int) -> Iterator[None]:
     """So many threads in torch and in numerical libraries, and deterministic kernels on a graphics card."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the card is first used
+    # Both are global to the process: restored, because tests and notebooks run other things after a cell.
     before, was_strict = torch.get_num_threads(), torch.backends.cudnn.deterministic
     torch.set_num_threads(threads)
     torch.backends.cudnn.deterministic = True

@@ -1,8 +1,7 @@
 """The paper's tables and figures. Where the paper has no MNIST rows or curves for one, those here are ours."""
 
-from functools import partial
-
-from punce.experiments.tables import Make, Network, network_experiment
+from punce.experiments.cell import Cell
+from punce.experiments.tables import Experiment, Network
 
 LABELS = ("1k", "3k", "10k")
 LOSSES = ("infonce", "dcl", "scl", "punce")
@@ -14,61 +13,61 @@ OBJECTIVES = {"ce": None, "ce+scl": "scl", "ce+punce": "punce"}
 PANELS = {"infonce": ("infonce", "1k"), "punce 1k": ("punce", "1k"), "punce 3k": ("punce", "3k")}
 
 TABLES = (
-    network_experiment(
-        "table1",
-        "Contrastive losses under a linear probe",
-        lambda on, n_p, loss: on.contrastive(loss, n_p),
+    Experiment(
+        name="table1",
+        title="Contrastive losses under a linear probe",
+        make=lambda on, n_p, loss: on.contrastive(loss, n_p),
         networks=MLP_AND_RESNET,
-        rows=LABELS,
+        parts=LABELS,
         columns=LOSSES,
         heads=("n_P", "pretraining loss"),
         paper="Table 1",
     ),
-    network_experiment(
-        "table2",
-        "PU learning methods",
-        Network.method,
+    Experiment(
+        name="table2",
+        title="PU learning methods",
+        make=Network.method,
         networks=("cifar10/resnet18", "cifar10/allconv", "mnist/mlp"),
-        rows=METHODS,
+        parts=METHODS,
         columns=LABELS,
         heads=("method", "n_P"),
         paper="Table 2",
         note="PN takes unlabelled rows for negatives, in the proportions of the data.",
     ),
-    network_experiment(
-        "table3",
-        "Linear probe against fine-tuning after puNCE",
-        lambda on, n_p, column: on.contrastive("punce", n_p, transfer=TRANSFERS[column]),
+    Experiment(
+        name="table3",
+        title="Linear probe against fine-tuning after puNCE",
+        make=lambda on, n_p, column: on.contrastive("punce", n_p, transfer=TRANSFERS[column]),
         networks=("cifar10/resnet18", "mnist/mlp"),
-        rows=LABELS,
-        columns=TRANSFERS,
+        parts=LABELS,
+        columns=tuple(TRANSFERS),
         heads=("n_P", "transfer"),
         paper="Table 3",
     ),
-    network_experiment(
-        "table4",
-        "Labels of both classes (PNU) under a linear probe",
-        lambda on, share, loss: on.pnu(loss, share),
+    Experiment(
+        name="table4",
+        title="Labels of both classes (PNU) under a linear probe",
+        make=lambda on, share, loss: on.pnu(loss, share),
         networks=("cifar10/allconv",),
-        rows=("1%", "5%", "10%"),
+        parts=("1%", "5%", "10%"),
         columns=("infonce", "scl", "punce"),
         heads=("labelled", "pretraining loss"),
         paper="Table 4",
     ),
-    network_experiment(
-        "table5",
-        "Few-shot fine-tuning on SST-2",
-        lambda on, n, objective: partial(on.scale.few_shot_cell, OBJECTIVES[objective], n),
+    Experiment(
+        name="table5",
+        title="Few-shot fine-tuning on SST-2",
+        make=lambda on, n, objective: on.scale.few_shot_cell(OBJECTIVES[objective], n),
         networks=("sst2/roberta",),
-        rows=("20", "100", "1000"),
-        columns=OBJECTIVES,
+        parts=("20", "100", "1000"),
+        columns=tuple(OBJECTIVES),
         heads=("labelled", "objective"),
         paper="Table 5",
     ),
 )
 
 
-def _stability(on: Network, risk: str, start: str) -> Make | None:
+def _stability(on: Network, risk: str, start: str) -> Cell | None:
     """Both starts, trained equally long on the same risk with 1k labels."""
     epochs = on.scale.benches[on.bench].stability_epochs
     if start == "random":
@@ -77,59 +76,59 @@ def _stability(on: Network, risk: str, start: str) -> Make | None:
 
 
 FIGURES = (
-    network_experiment(
-        "figure1",
-        "PU learning methods against the number of labels",
-        Network.method,  # Table 2 as curves: the same cells
+    Experiment(
+        name="figure1",
+        title="PU learning methods against the number of labels",
+        make=Network.method,  # Table 2 as curves: the same cells
         kind="curves",
         networks=("cifar10/allconv", "mnist/mlp"),
-        rows=METHODS,
+        parts=METHODS,
         columns=LABELS,
         heads=("method", "n_P"),
         paper="Figure 1",
     ),
-    network_experiment(
-        "tsne",
-        "t-SNE of test features",
-        lambda on, _, panel: on.contrastive(*PANELS[panel], embedding=True),
+    Experiment(
+        name="tsne",
+        title="t-SNE of test features",
+        make=lambda on, _, panel: on.contrastive(*PANELS[panel], embedding=True),
         kind="scatter",
         networks=("cifar10/resnet18", "mnist/mlp"),
-        columns=PANELS,
+        columns=tuple(PANELS),
         heads=("pretraining",),
         paper="Figure 3",
         seeds=dict.fromkeys(("paper", "laptop", "smoke"), 1),  # a picture shows one seed
     ),
-    network_experiment(
-        "ablation_losses",
-        "Contrastive losses against the number of labels",
-        Network.contrastive,  # Table 1 as curves: the same cells
+    Experiment(
+        name="ablation_losses",
+        title="Contrastive losses against the number of labels",
+        make=Network.contrastive,  # Table 1 as curves: the same cells
         kind="curves",
         networks=MLP_AND_RESNET,
-        rows=LOSSES,
+        parts=LOSSES,
         columns=LABELS,
         heads=("pretraining loss", "n_P"),
         paper="Figure 4a",
     ),
-    network_experiment(
-        "ablation_probing",
-        "Risks for the linear probe on puNCE features",
-        lambda on, risk, n_p: on.contrastive("punce", n_p, risk=risk),
+    Experiment(
+        name="ablation_probing",
+        title="Risks for the linear probe on puNCE features",
+        make=lambda on, risk, n_p: on.contrastive("punce", n_p, risk=risk),
         kind="curves",
         networks=MLP_AND_RESNET,
-        rows=("pn", "upu", "nnpu"),
+        parts=("pn", "upu", "nnpu"),
         columns=LABELS,
         heads=("probing risk", "n_P"),
         paper="Figure 4b",
         note="PN takes unlabelled rows for negatives and draws them and the labelled ones equally often; with the rows "
         "as they are (the PN of Table 2) it would call next to nothing positive at 1k.",
     ),
-    network_experiment(
-        "ablation_stability",
-        "Test accuracy while training on a PU risk",
-        _stability,
+    Experiment(
+        name="ablation_stability",
+        title="Test accuracy while training on a PU risk",
+        make=_stability,
         kind="epochs",
         networks=MLP_AND_RESNET,
-        rows=("upu", "nnpu"),
+        parts=("upu", "nnpu"),
         columns=("punce", "random"),
         heads=("risk", "start"),
         paper="Figure 4c",

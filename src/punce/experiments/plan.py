@@ -99,6 +99,7 @@ def as_one_step(cell: Cell) -> Cell:
     batches = config if pretraining is None else pretraining.config
     assert isinstance(batches, PretrainConfig | EpochConfig)
     size = batches.batch_size
+    # At most a tenth of the one batch, so that unlabelled rows remain; at least 20, so that the held-out part has some.
     labelled = max(20, min(cell.data.n_labelled, size // 10))
     return replace(
         cell,
@@ -110,6 +111,7 @@ def as_one_step(cell: Cell) -> Cell:
 
 def require_data(cells: Sequence[Cell]) -> None:
     """Refuse to start cells whose files are not there, saying how to get them."""
+    # Before any worker starts: each of hundreds of cells would fail for the same reason.
     sources = {cell.data.source for cell in cells} - {GENERATED, GENERATED_TEXT}
     for source in sorted(sources):
         try:

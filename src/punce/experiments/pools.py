@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from punce.errors import InputError
 from punce.experiments.attempt import Report, Task, attempt
 
-_IDLE_SECONDS = 600
+_IDLE_SECONDS = 600  # a cell may take long while the other workers have nothing to do
 
 
 class InProcess:
@@ -84,13 +84,13 @@ class Cluster(InProcess):
             import distributed
         except ImportError as error:
             raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
-        make: Any = distributed.Client
+        make: Any = distributed.Client  # has no types
         try:
             _require_listener(address, patience)
             self._client: Any = make(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError) as error:  # a TimeoutError is an OSError
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
-        self._executor = self._client.get_executor(pure=False)
+        self._executor = self._client.get_executor(pure=False)  # a repeated task is an attempt, not the same answer
         self.lost = (distributed.KilledWorker,)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from punce.experiments.cell import Options, TextConfig, options
 from punce.stages.finetune import FinetuneConfig
@@ -38,20 +39,13 @@ PRETRAIN = PretrainConfig(
 )
 """§5.1, MNIST. The printed rate 0.01 predates LARS's trust coefficient; with it, rates near 1 are what trains."""
 
-PROBE = ProbeConfig(
-    epochs=100, batch_size=4096, optimizer="adam", lr=1e-2, weight_decay=0.0, labelled_share=0.25, validation_share=0.2
-)
+_ADAM: dict[str, Any] = {"optimizer": "adam", "weight_decay": 0.0, "validation_share": 0.2}
+"""What the stages of a head have in common. A fifth of the rows chooses the epoch, without negatives."""
+
+PROBE = ProbeConfig(**_ADAM, epochs=100, batch_size=4096, lr=1e-2, labelled_share=0.25)
 
 FINETUNE = FinetuneConfig(
-    epochs=50,
-    batch_size=1024,
-    optimizer="adam",
-    lr=1e-3,
-    weight_decay=0.0,
-    warmup_epochs=1.0,
-    labelled_share="auto",
-    augment=False,
-    validation_share=0.2,
+    **_ADAM, epochs=50, batch_size=1024, lr=1e-3, warmup_epochs=1.0, labelled_share="auto", augment=False
 )
 """For fine-tuning and for training from scratch."""
 
@@ -59,7 +53,7 @@ VPU = VPUConfig(
     epochs=50,
     batch_size=500,
     lr=3e-4,
-    betas=(0.5, 0.99),
+    betas=(0.5, 0.99),  # of Adam, as in vPU's released code
     weight_decay=0.0,
     mixup_weight=0.3,
     mixup_alpha=0.3,
@@ -70,19 +64,17 @@ VPU = VPUConfig(
 )
 
 SELFPU = SelfPUConfig(
+    **_ADAM,
     epochs=60,
     batch_size=1024,
-    optimizer="adam",
     lr=1e-3,
-    weight_decay=0.0,
     labelled_share=0.25,
     trusted_shares=(0.2, 0.3),
-    select_from=10,
+    select_from=10,  # the students first learn from nnPU alone
     select_until=50,
     select_every=10,
     ema_decay=0.999,
     consistency_weight=1.0,
-    validation_share=0.2,
 )
 
 FEW_SHOT = TextConfig(

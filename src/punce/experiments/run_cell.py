@@ -16,14 +16,14 @@ from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.fewshot import run_fewshot
 from punce.experiments.job import Job
-from punce.experiments.machine import device, reproducible
+from punce.experiments.machine import reproducible
 from punce.experiments.true_metrics import true_metrics
 from punce.scenario import logit_shift
 from punce.stages.supervised import SupervisedConfig
 from punce.stages.transfer import TrainedHead
 
-_DRAWN = 1000  # rows in a t-SNE picture
-_PERPLEXITY = 30.0
+_DRAWN = 1000  # rows in a t-SNE picture; more points hide each other
+_PERPLEXITY = 30.0  # scikit-learn's default, less where a picture has few rows
 _MOST_STEPS = 1000
 _ONE_AT_A_TIME = Lock()  # threads and seeds are those of the whole process
 
@@ -69,8 +69,6 @@ def _run_few_shot(cell: Cell, folder: Path | None) -> Outcome:
         n_labelled=data.n_labelled,
         n_unlabelled=data.n_unlabelled or 0,
         folder=folder,
-        device=device(),
-        download=False,
         **{**config, "seed": cell.seed},
     )
     result.pop("history", None)  # validation per step; of no use in a table
@@ -123,6 +121,7 @@ def embedding(job: Job, head: TrainedHead) -> dict[str, list[float]]:
     from sklearn.manifold import TSNE
 
     features = head.features_of(job.test_inputs)
+    # The same test rows for every encoder and seed.
     drawn = np.sort(np.random.RandomState(0).permutation(len(features))[:_DRAWN])
     h: npt.NDArray[Any] = features.cpu().double().numpy()[drawn]
     perplexity = min(_PERPLEXITY, (len(drawn) - 1) / 3)

@@ -23,7 +23,8 @@ from punce.experiments.pools import InProcess
 from punce.experiments.store import ResultStore
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
-_ASK_AGAIN = 1.0
+_ASK_AGAIN = 1.0  # seconds
+_MOST_ATTEMPTS = 2  # a second one for what may have been chance; a third would only cost time
 
 
 class RunnerError(PunceError):
@@ -42,11 +43,9 @@ class Summary:
     failed: list[tuple[Cell, str]] = field(default_factory=list)
 
 
-def run_cells(
-    cells: Sequence[Cell], store: ResultStore, pool: InProcess, watcher: Watcher, *, most_attempts: int = 2
-) -> Summary:
+def run_cells(cells: Sequence[Cell], store: ResultStore, pool: InProcess, watcher: Watcher) -> Summary:
     """Do the cells that are not done. SIGTERM and Ctrl-C end the workers; a repeated run does the rest."""
-    runner = _Runner(store, pool, watcher, most_attempts)
+    runner = _Runner(store, pool, watcher)
     with _sigterm_as_exit():
         try:
             summary = runner.run(cells)
@@ -58,8 +57,8 @@ def run_cells(
 
 
 class _Runner:
-    def __init__(self, store: ResultStore, pool: InProcess, watcher: Watcher, most_attempts: int) -> None:
-        self._store, self._pool, self._watcher, self._most = store, pool, watcher, most_attempts
+    def __init__(self, store: ResultStore, pool: InProcess, watcher: Watcher) -> None:
+        self._store, self._pool, self._watcher = store, pool, watcher
         self._encoders = EncoderCache(store.results / "encoders")
         self._queue: list[Cell] = []
         self._suspects: list[Cell] = []  # were running when a worker died; each is tried on its own
@@ -70,10 +69,11 @@ class _Runner:
 
     def run(self, cells: Sequence[Cell]) -> Summary:
         """Until nothing is left."""
-        self._queue = list(dict.fromkeys(cells))
+        self._queue = list(dict.fromkeys(cells))  # tables share cells
         while self._queue or self._suspects or self._running:
             self._hand_out()
             if self._running:
+                # A queue may hold cells that are only waiting for their time: look again even if nothing ends.
                 patience = _ASK_AGAIN if self._queue else None
                 ended, _ = wait(self._running, patience, FIRST_COMPLETED)
                 for future in ended:
@@ -84,6 +84,7 @@ class _Runner:
 
     def _hand_out(self) -> None:
         while len(self._running) < self._pool.slots and (cell := self._next()) is not None:
+            # An absolute path: a worker may have another current folder.
             task = Task(cell, self._store.results.resolve(), self._store.scale, self._pool.runner)
             self._running[self._pool.submit(task)] = cell
 
@@ -112,11 +113,12 @@ class _Runner:
         except Exception as error:  # an attempt raises nothing, but what carries its report may
             report = failure(error)
         if report.status == "busy":
+            # To the end of the queue, and not at once: its owner may need minutes.
             self._not_before[cell] = time.monotonic() + _ASK_AGAIN
             self._queue.append(cell)
         elif report.status == "failed":
             self._failures[cell] += 1
-            if report.may_pass and self._failures[cell] < self._most:
+            if report.may_pass and self._failures[cell] < _MOST_ATTEMPTS:
                 self._queue.append(cell)
             else:
                 self._end(cell, report)
@@ -126,7 +128,7 @@ class _Runner:
     def _lost(self, cell: Cell, error: BaseException) -> None:
         """A worker died. All cells that ran then are suspects; which one kills its worker shows when it runs alone."""
         self._failures[cell] += 1
-        if self._failures[cell] <= self._most:
+        if self._failures[cell] <= _MOST_ATTEMPTS:  # once more than others: the first death may be another cell's fault
             self._suspects.append(cell)
             return
         text = f"its worker process died {self._failures[cell]} times (too little memory?): {error}"

@@ -84,7 +84,7 @@ class Scale:
         encoder: str,
         loss: str,
         n_p: str,
-        seed: int,
+        seed: int = 0,
         *,
         risk: str = "nnpu",
         transfer: TransferKind = "probe",
@@ -116,7 +116,7 @@ class Scale:
         encoder: str,
         method: str,
         n_p: str,
-        seed: int,
+        seed: int = 0,
         *,
         prior: PriorSpec = "true",
         epochs: int | None = None,
@@ -131,12 +131,12 @@ class Scale:
         head = Transfer(kind, _lasting(b.joint[method], epochs), risk, risk_options, prior)
         return Cell(self._data(bench, n_p, **data), b.encoders[encoder], None, head, seed, self.threads)
 
-    def pnu(self, bench: str, encoder: str, loss: str, share: str, seed: int) -> Cell:
+    def pnu(self, bench: str, encoder: str, loss: str, share: str, seed: int = 0) -> Cell:
         """Pretrained with labels of both classes; cross-entropy on the labelled rows downstream (Table 4)."""
         cell = self.contrastive(bench, encoder, loss, share, seed, risk="pn", setting="pnu")
         return replace(cell, transfer=replace(cell.transfer, config=protocol.SUPERVISED_PROBE))
 
-    def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int) -> Cell:
+    def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int = 0) -> Cell:
         """Few-shot text (Table 5): cross-entropy alone (`loss` None), or with SCL or puNCE."""
         text = self.few_shot
         data = DataSpec(text.source, text.n_labelled[n_labelled], "pnu", n_unlabelled=text.n_unlabelled)

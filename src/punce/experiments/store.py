@@ -23,8 +23,6 @@ from punce.errors import PunceError
 from punce.experiments.cell import Cell, config_key
 from punce.storage.files import locked, replacing, write_text
 
-Status = Literal["done", "failed"]
-
 
 class StoreWarning(UserWarning):
     """A file in the results cannot be used, and what it held is made again."""
@@ -46,7 +44,7 @@ class Record:
 
     key: str
     config: dict[str, Any]
-    status: Status
+    status: Literal["done", "failed"]
     result: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
     attempts: int = 1
@@ -82,13 +80,9 @@ class ResultStore:
             warnings.warn(f"{path} cannot be used ({error}); the cell is done again", StoreWarning, stacklevel=2)
             return None
 
-    def result(self, cell: Cell) -> dict[str, Any] | None:
-        """The result of a cell that is done, else None."""
-        record = self.read(cell)
-        return record.result if record is not None and record.is_done else None
-
     def write(self, record: Record) -> Path:
         """Write a record whole or not at all, in the process that claimed the cell. A damaged file is kept."""
+        # The text first: a result that cannot be written must not touch what is there.
         path, text = self.folder / f"{record.key[:16]}.json", _text(record)
         _keep_damaged(path, record.key)
         write_text(path, text)
@@ -145,6 +139,7 @@ def parse(text: str | bytes) -> Record:
         record = Record(**content)
     except TypeError as error:
         raise ValueError(f"its fields are not those of a record: {error}") from None
+    # The name of a file is a promise about its configuration: a file that was edited or renamed must not be believed.
     if not isinstance(record.config, dict) or config_key(record.config) != record.key:
         raise ValueError("its configuration does not belong to its key")
     if record.status not in ("done", "failed") or not isinstance(record.result, dict):

@@ -50,7 +50,7 @@ class MatrixProgress:
         self._done += 1
         expected = self._left.pop(cell, 0.0)
         if report.status == "done":
-            self._worked += expected
+            self._worked += expected  # in expected seconds, so that a wrong guess of the speed cancels
             self._seconds += report.seconds
         else:  # an encoder that was counted with this cell may now be made by another cell, or by none
             self._in_vain += report.seconds
@@ -65,6 +65,7 @@ class MatrixProgress:
         expected = sum(self._left.values())
         if not self._worked:
             return expected
+        # Workers also lost time to cells that gave nothing: that part of the clock is not the pace.
         useful = self._seconds / (self._seconds + self._in_vain) if self._seconds else 1.0
         return expected * (time.monotonic() - self._began) * useful / self._worked
 
