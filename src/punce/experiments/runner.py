@@ -24,7 +24,6 @@ from punce.experiments.store import ResultStore
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 _ASK_AGAIN = 1.0  # seconds
-_MOST_ATTEMPTS = 2  # a second one for what may have been chance; a third would only cost time
 
 
 class RunnerError(PunceError):
@@ -43,9 +42,11 @@ class Summary:
     failed: list[tuple[Cell, str]] = field(default_factory=list)
 
 
-def run_cells(cells: Sequence[Cell], store: ResultStore, pool: InProcess, watcher: Watcher) -> Summary:
+def run_cells(
+    cells: Sequence[Cell], store: ResultStore, pool: InProcess, watcher: Watcher, *, most_attempts: int = 2
+) -> Summary:
     """Do the cells that are not done. SIGTERM and Ctrl-C end the workers; a repeated run does the rest."""
-    runner = _Runner(store, pool, watcher)
+    runner = _Runner(store, pool, watcher, most_attempts)
     with _sigterm_as_exit():
         try:
             summary = runner.run(cells)
@@ -57,8 +58,8 @@ def run_cells(cells: Sequence[Cell], store: ResultStore, pool: InProcess, watche
 
 
 class _Runner:
-    def __init__(self, store: ResultStore, pool: InProcess, watcher: Watcher) -> None:
-        self._store, self._pool, self._watcher = store, pool, watcher
+    def __init__(self, store: ResultStore, pool: InProcess, watcher: Watcher, most_attempts: int) -> None:
+        self._store, self._pool, self._watcher, self._most = store, pool, watcher, most_attempts
         self._encoders = EncoderCache(store.results / "encoders")
         self._queue: list[Cell] = []
         self._suspects: list[Cell] = []  # were running when a worker died; each is tried on its own
@@ -118,7 +119,7 @@ class _Runner:
             self._queue.append(cell)
         elif report.status == "failed":
             self._failures[cell] += 1
-            if report.may_pass and self._failures[cell] < _MOST_ATTEMPTS:
+            if report.may_pass and self._failures[cell] < self._most:
                 self._queue.append(cell)
             else:
                 self._end(cell, report)
@@ -128,7 +129,7 @@ class _Runner:
     def _lost(self, cell: Cell, error: BaseException) -> None:
         """A worker died. All cells that ran then are suspects; which one kills its worker shows when it runs alone."""
         self._failures[cell] += 1
-        if self._failures[cell] <= _MOST_ATTEMPTS:  # once more than others: the first death may be another cell's fault
+        if self._failures[cell] <= self._most:  # once more than others: the first death may be another cell's fault
             self._suspects.append(cell)
             return
         text = f"its worker process died {self._failures[cell]} times (too little memory?): {error}"

@@ -97,12 +97,13 @@ class Scale:
         """Pretrained with a contrastive loss, then probed or fine-tuned on a risk."""
         b = self.benches[bench]
         config: EpochConfig = b.probe if transfer == "probe" else b.finetune
-        if transfer == "probe" and risk == "pn":
+        if transfer == "probe" and risk == "pn":  # for the reason at PN_SHARE
             config = replace(b.probe, labelled_share=protocol.PN_SHARE)
         pretraining = replace(
             b.pretraining,
             loss=loss,
             prior=loss_prior if loss == "punce" else None,
+            # Near the true share of a class DCL over-corrects on two classes (see punce.losses.dcl).
             loss_options=options(tau_plus=0.1) if loss == "dcl" else (),
         )
         head = Transfer(transfer, _lasting(config, epochs), risk, protocol.RISK_OPTIONS[risk], risk_prior)
@@ -145,7 +146,7 @@ class Scale:
 
     def _data(self, bench: str, n_p: str, **changes: float | str) -> DataSpec:
         b = self.benches[bench]
-        if n_p not in b.n_labelled:
+        if n_p not in b.n_labelled:  # an experiment asks has() first; this is for callers in Python
             raise InputError(f"scale {self.name} has no {bench} cells with {n_p} labels, only {list(b.n_labelled)}")
         return replace(b.data, n_labelled=b.n_labelled[n_p], **changes)  # type: ignore[arg-type]
 
@@ -251,7 +252,7 @@ def _smoke() -> Scale:
             vpu=replace(protocol.VPU, epochs=2, batch_size=128, lr=1e-3, labelled_share=None),
             selfpu=_brief_selfpu(batch_size=128),
         ),
-        stability_epochs=4,
+        stability_epochs=4,  # enough for a curve with a second half
         seeds=2,
     )
     cifar = replace(
@@ -262,6 +263,7 @@ def _smoke() -> Scale:
         pretraining=Pretraining("", replace(short, epochs=1, batch_size=80), "cifar", protocol.CIFAR_VIEW),
         seeds=1,
     )
+    # The ids of Table 5 stay, so that all scales share rows; behind them stand fewer sentences.
     brief = replace(protocol.FEW_SHOT, steps=4, batch_size=16, lr=1e-3, head_lr=1e-2, evaluate_every=2)
     labelled = {"20": 8, "100": 16, "1000": 32}
     few_shot = FewShot(GENERATED_TEXT, "tiny", labelled, n_unlabelled=32, config=brief, seeds=2)

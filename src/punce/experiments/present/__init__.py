@@ -13,13 +13,13 @@ from pathlib import Path
 
 from punce.experiments import EXPERIMENTS, find_experiments
 from punce.experiments.present import tables
-from punce.experiments.present.figures import Picture, pictures
+from punce.experiments.present.figures import Drawn, Picture, pictures
 from punce.experiments.present.grid import Grid, Results
 from punce.experiments.present.markup import html, latex, markdown
 from punce.experiments.present.page import render_page
 from punce.experiments.present.reading import hand_written
 from punce.experiments.present.results_doc import APPENDIX, IMAGES, doc_appendix, render_doc
-from punce.experiments.scales import find_scale
+from punce.experiments.scales import Scale, find_scale
 from punce.storage.files import write_text
 
 
@@ -31,12 +31,10 @@ def write_all(
     Into ``<results>/<scale>/report`` unless `out_dir` is given: ``<name>.md``, ``.tex`` and ``.html`` for each table,
     ``<name>.svg`` for each figure, and ``index.html``.
     """
-    chosen = find_scale(scale)
-    results = Results(results_dir, chosen)
+    chosen, asked = find_scale(scale), find_experiments(list(names))
+    grids, drawn = _measured(results_dir, chosen)
     out = out_dir if out_dir is not None else results_dir / scale / "report"
-    grids = _grids(results)
-    drawn = {name: pictures(grid) for name, grid in grids.items()}
-    for experiment in find_experiments(list(names)):
+    for experiment in asked:
         _write_one(grids[experiment.name], drawn[experiment.name], out)
     page = out / "index.html"
     write_text(page, render_page(chosen, grids, drawn, hand_written(results_dir, chosen)))
@@ -59,13 +57,15 @@ def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
 def build_docs(results_dir: Path, scale: str) -> tuple[str, dict[Path, str]]:
     """The document, and the pages and figures behind it by their path from it."""
     chosen = find_scale(scale)
-    grids = _grids(Results(results_dir, chosen))
-    drawn = {name: pictures(grid) for name, grid in grids.items()}
+    grids, drawn = _measured(results_dir, chosen)
     return render_doc(chosen, grids, hand_written(results_dir, chosen)), doc_appendix(chosen, grids, drawn)
 
 
-def _grids(results: Results) -> dict[str, Grid]:
-    return {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
+def _measured(results_dir: Path, scale: Scale) -> tuple[dict[str, Grid], Drawn]:
+    """Every experiment, whichever was asked for: page and document show all that there is."""
+    results = Results(results_dir, scale)
+    grids = {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
+    return grids, {name: pictures(grid) for name, grid in grids.items()}
 
 
 def _write_one(grid: Grid, drawn: Sequence[Picture], out: Path) -> None:

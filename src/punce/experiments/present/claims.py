@@ -71,6 +71,7 @@ def _losses(book: Book, network: str) -> list[Finding]:
         for other in ("infonce", "dcl", "scl")
     ]
     over_infonce = _ahead(book, "table1", network, "scl", "infonce")
+    # A difference of differences, seed by seed: (puNCE − SCL at 1k) − (puNCE − SCL at 10k).
     lead = book.ahead(
         "lead at 1k − lead at 10k", [at("1k", "punce"), at("10k", "scl")], [at("10k", "punce"), at("1k", "scl")]
     )
@@ -118,6 +119,7 @@ def _over_best(book: Book, network: str, n_p: str) -> list[Line]:
     leads = {method: lead.mean for method, ref in others.items() if (lead := book.contrast([punce], [ref]))}
     if not leads:
         return [Line(Answer.MISSING, f"{n_p}: not measured")]
+    # The closest rival differs between networks and labels, so it is found in the numbers and not fixed here.
     best = min(leads, key=lambda method: leads[method])
     unknown = [shown(method) for method in _RIVALS if method not in leads]
     lines = [book.ahead(f"{n_p}, against {shown(best)}", [punce], [others[best]])]

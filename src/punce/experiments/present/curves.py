@@ -32,6 +32,7 @@ def jitter_by_seed(measured: Measured) -> dict[int, float]:
     """Mean absolute change from one epoch to the next, in points, over the second half of training."""
     found: dict[int, float] = {}
     for seed, curve in curves_by_seed(measured).items():
+        # The first half still learns: its steps are progress, not noise.
         late = np.asarray(curve[len(curve) // 2 :])
         if len(late) > 1:
             found[seed] = float(np.abs(np.diff(late)).mean())
@@ -49,7 +50,7 @@ class Embedding:
         """Mean share of a point's nearest neighbours that are of its class."""
         k = min(neighbours, len(self.points) - 1)
         _, nearest = cKDTree(self.points).query(self.points, k=k + 1)
-        others = np.asarray(nearest)[:, 1:]
+        others = np.asarray(nearest)[:, 1:]  # the nearest point is the point itself
         return float((self.is_positive[others] == self.is_positive[:, None]).mean())
 
 

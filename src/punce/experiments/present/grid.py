@@ -21,7 +21,7 @@ from punce.experiments.scales import Scale
 from punce.experiments.store import Record, ResultStore, parse
 from punce.experiments.tables import Experiment, Place, shown
 
-_COUNT = re.compile(r"[+-]?[\d.]+[k%]?")
+_COUNT = re.compile(r"[+-]?[\d.]+[k%]?")  # 1k, 5%, 20, +0.1
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Grid:
     def selection(self) -> Selection:
         """The one way in which all results of the table were chosen."""
         found = {_selection_of(cell) for cell in self.cells.values()} or {WITHOUT_NEGATIVES}
-        if len(found) > 1:
+        if len(found) > 1:  # a column of such a table would compare what cannot be compared
             raise AssertionError(f"one table with several ways to choose: {sorted(one.name for one in found)}")
         return found.pop()
 
@@ -170,11 +170,9 @@ class Results:
         self.store, self.scale = ResultStore(results, scale.name), scale
         self._records: dict[str, Record] = {}
         self._damaged: dict[str, str] = {}
+        # All files at once: tables share cells, and a file is read once.
         for path in sorted(self.store.folder.glob("*.json")):
             self._read(path)
-
-    def __len__(self) -> int:
-        return len(self._records)
 
     def _read(self, path: Path) -> None:
         try:
@@ -191,6 +189,7 @@ class Results:
 
     def grid(self, experiment: Experiment) -> Grid:
         """What is there of an experiment: the seeds the scale asks for and any others that were run."""
+        # Seeds beyond the scale's count too: a person ran them with --seeds to narrow the intervals.
         asked = experiment.cells(self.scale)
         others = experiment.cells(self.scale, self.seeds) if self.seeds else {}
         places: dict[Place, Measured] = {}

@@ -66,6 +66,7 @@ def _markdown_row(cells: tuple[Cell, ...]) -> str:
 def escape_markdown(text: str) -> str:
     """One line in which nothing is markup: no HTML, no emphasis, no link, no new column."""
     line = printable(text).replace("\r", " ").replace("\n", " ")
+    # HTML first: Markdown passes tags through, and errors in a table come from anywhere.
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", line)
 
@@ -106,6 +107,7 @@ def _latex_row(cells: tuple[Cell, ...]) -> str:
 def escape_latex(text: str) -> str:
     """Text for any LaTeX engine: special characters escaped, signs as commands, other characters as their number."""
     line = printable(text).replace("\r", " ").replace("\n", " ")
+    # Character by character, because one replacement must not escape what another has written.
     escaped = "".join(_LATEX.get(char, char) for char in line)
     return _NOT_ASCII.sub(lambda found: f"[U+{ord(found[0]):04X}]", escaped)
 

@@ -24,7 +24,7 @@ from punce.experiments.scales import Scale
 from punce.report.page import asset, content_policy, page_environment
 from punce.report.words import printable, shorten
 
-_LONGEST_ERROR = 1000
+_LONGEST_ERROR = 1000  # characters; the whole error is in the result file
 
 
 def render_page(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: str = "") -> str:
@@ -48,7 +48,7 @@ def render_page(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn, by_hand: 
             failures=[failure for grid in grids.values() for failure in _failures(grid)],
         )
     )
-    return printable(text)
+    return printable(text)  # an error message may hold control characters, which HTML does not allow
 
 
 def _part(grid: Grid, drawn: Sequence[Picture]) -> dict[str, Any]:

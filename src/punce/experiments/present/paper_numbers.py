@@ -41,6 +41,7 @@ def plotted_table(paper: str | None) -> str | None:
 @cache
 def all_figures(table: str) -> dict[frozenset[str], PaperFigure]:
     """Every number of a table by the ids of its place; a dash is a place where the paper prints none."""
+    # A table the file does not have is one empty line: a head without columns.
     head, *lines = _content()["tables"].get(table, " ").splitlines()
     found: dict[frozenset[str], PaperFigure] = {}
     for line in lines:

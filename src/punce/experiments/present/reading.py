@@ -89,7 +89,7 @@ def _epochs(cell: Cell) -> int:
 def _cost(source: str, epochs: Mapping[str, int]) -> str:
     """Passes through the network: two views of every row against one of four fifths of the rows, so "at least"."""
     contrastive = epochs["punce"]
-    names: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}  # methods by their number of epochs
     for method, number in epochs.items():
         if method != "punce":
             names.setdefault(number, []).append(shown(method))

@@ -80,7 +80,7 @@ def _part(grid: Grid, drawn: Sequence[Picture]) -> list[str]:
         blocks.append(f"![{escape_markdown(picture.alt)}](../{(IMAGES / picture.name).as_posix()}.svg)")
         blocks.append(f"*{escape_markdown(picture.caption)}*")
     same = plotted_table(experiment.paper)
-    if same:
+    if same:  # a figure that plots a table of the paper: its numbers stand there
         return [*blocks, f"The numbers are those of {same}."]
     blocks.append(markdown(tables.compact(grid)))
     full = markdown(tables.full(grid)).strip("\n")

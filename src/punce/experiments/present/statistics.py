@@ -96,6 +96,7 @@ def standing(group: Mapping[K, BySeed]) -> Standing | None:
         if seeds <= values.keys()
     }
     best = max(means, key=lambda name: means[name])
+    # Equal means share the place: the order of the columns must not decide who is bold.
     ties = frozenset(name for name, mean in means.items() if means[best] - mean < _NO_SPREAD)
     others = [name for name in measured if name not in ties]
     tested = {name: p_ahead(measured[best], measured[name]) for name in others}
@@ -121,7 +122,7 @@ def holm(p_values: Mapping[Hashable, float], level: float = 1 - LEVEL) -> set[Ha
     """Names rejected by Holm's step-down procedure: the k-th smallest p against level / (m − k + 1)."""
     rejected: set[Hashable] = set()
     ordered = sorted(p_values.items(), key=lambda item: item[1])
-    for k, (name, p) in enumerate(ordered):
+    for k, (name, p) in enumerate(ordered):  # k counts from 0 here
         if p >= level / (len(ordered) - k):
             break
         rejected.add(name)

@@ -22,7 +22,7 @@ from punce.experiments.present.paper_numbers import PaperFigure
 from punce.experiments.tables import Place, shown
 from punce.report.words import shorten
 
-_LONGEST_ERROR = 200
+_LONGEST_ERROR = 200  # characters of an error in a note; the page shows more of it
 
 
 def compact(grid: Grid) -> Table:
@@ -49,6 +49,7 @@ def _column_name(grid: Grid, column: str) -> str:
 
 def _row_cells(grid: Grid, row: str) -> tuple[Cell, ...]:
     names = [shown(part) for part in row.split("/")]
+    # A smaller scale may use another encoder than the paper: the table names the one that made the numbers.
     cell = next((grid.cells[row, column] for column in grid.experiment.columns if (row, column) in grid.cells), None)
     if cell is not None and "encoder" in grid.experiment.row_heads:
         where, used = grid.experiment.row_heads.index("encoder"), shown(cell.encoder.name)
@@ -63,6 +64,7 @@ def _compact_cell(grid: Grid, place: Place) -> Cell:
         text = FAILED
     elif measured.failed:
         text += f" {SOME_FAILED}"
+    # Failed seeds do not count as a low number, and a place with some failures is still compared.
     text += f" {BEHIND}" if grid.is_behind(place) else ""
     text += f" ({measured.paper.value:.2f})" if measured.paper else ""
     return Cell(text, is_number=True, is_best=grid.is_best(place))
@@ -75,7 +77,9 @@ def _notes(grid: Grid, has_paper: bool) -> tuple[str, ...]:
     legend += [grid.experiment.note] if grid.experiment.note else []
     legend += ["In brackets the paper's own number."] if has_paper else []
     legend += [_mark_words(grid)] if grid.standings else []
-    legend += ["– was not measured."] if any(not m.pu_selected and not m.failed for m in _shown(grid)) else []
+    shown_rows = [[grid[row, column] for column in grid.experiment.columns] for row in grid.rows()]
+    has_gaps = any(not one.pu_selected and not one.failed for row in shown_rows for one in row)
+    legend += ["– was not measured."] if has_gaps else []
     failures = [f"{SOME_FAILED} {_failure(place, seed, error)}" for place, seed, error in grid.failures()]
     return (" ".join(legend), *failures)
 
@@ -91,17 +95,11 @@ def _mark_words(grid: Grid) -> str:
     )
 
 
-def _shown(grid: Grid) -> list[Measured]:
-    return [grid[row, column] for row in grid.rows() for column in grid.experiment.columns]
-
-
 def _seed_words(grid: Grid) -> str:
     numbers = sorted({len(measured.pu_selected) for measured in grid.places.values() if measured.pu_selected})
-    if not numbers:
-        return ""
-    if len(numbers) == 1:
-        return f" ({seeds(numbers[0])})"
-    return f" ({numbers[0]} to {numbers[-1]} seeds)"
+    if len(numbers) > 1:
+        return f" ({numbers[0]} to {numbers[-1]} seeds)"
+    return f" ({seeds(numbers[0])})" if numbers else ""
 
 
 def _failure(place: Place, seed: int, error: str) -> str:
@@ -125,13 +123,12 @@ def full(grid: Grid) -> Table:
     head = [Cell(name) for name in (*grid.experiment.row_heads, grid.experiment.column_head)]
     head += [Cell(name, is_number=True) for name in numbers]
     rows: list[tuple[Cell, ...]] = []
-    for row in grid.rows():
-        for column in grid.experiment.columns:
-            measured = grid[row, column]
-            if measured.by_seed or measured.failed:
-                values = [*_numbers(measured), *([_told(measured)] if told else [])]
-                cells = tuple(Cell(text, is_number=True) for text in values)
-                rows.append((*_row_cells(grid, row), Cell(shown(column)), *cells))
+    for row, column in grid.all_places:
+        measured = grid[row, column]
+        if measured.by_seed or measured.failed:
+            values = [*_numbers(measured), *([_told(measured)] if told else [])]
+            cells = tuple(Cell(text, is_number=True) for text in values)
+            rows.append((*_row_cells(grid, row), Cell(shown(column)), *cells))
     notes = (
         f"{chosen.words} Oracle: the best epoch by true test labels, which nobody has; never to be compared with the "
         "paper as if it were a result. The interval is Student's t over seeds.",
@@ -185,6 +182,7 @@ def _told_values(prior: Mapping[str, Any]) -> set[float]:
 def _told(measured: Measured) -> str:
     """Means over seeds of what the loss and the risk were told, and of the truth."""
     priors = _priors(measured)
+    # Loss and risk are mostly told the same: then it stands there once.
     loss, risk, true = ([p[name] for p in priors if p.get(name) is not None] for name in ("loss", "risk", "true"))
     told = list(dict.fromkeys(f"{sum(values) / len(values):.3f}" for values in (loss, risk) if values))
     return f"{' / '.join(told)} ({sum(true) / len(true):.3f})" if told and true else MISSING

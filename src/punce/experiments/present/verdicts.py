@@ -111,6 +111,7 @@ class Finding:
             return Verdict.OPPOSITE_WHERE_MEASURED if answers & _OPEN else Verdict.OPPOSITE
         if settled >= {Answer.YES, Answer.OPPOSITE}:
             return Verdict.MIXED
+        # What is left has a NO among its answers: alone, or beside one of these two.
         part = {Answer.YES: Verdict.IN_PART, Answer.OPPOSITE: Verdict.OPPOSITE_IN_PART}
         return next((verdict for answer, verdict in part.items() if answer in settled), Verdict.DOES_NOT)
 
@@ -141,6 +142,7 @@ class Book:
         """The quantity by seed; empty where nothing was measured."""
         grid, wanted = self._grids.get(ref.experiment), set(ref.place.split("/"))
         places = grid.places if grid is not None else {}
+        # By the set of ids: Figure 4a has Table 1's numbers with rows and columns exchanged.
         measured = next((m for (row, column), m in places.items() if {*row.split("/"), column} == wanted), Measured({}))
         derived = _DERIVED.get(ref.quantity)
         return derived(measured) if derived else measured.numbers(ref.quantity)
@@ -179,6 +181,7 @@ class Book:
         if found is None:
             return Line(Answer.MISSING, f"{label}: not measured, the paper {level:.2f}")
         reached = Answer.YES if found.mean >= level else Answer.NO
+        # No interval here: the paper's own spread is unknown, so that the means alone are compared.
         answer = Answer.ONE_SEED if found.low is None else reached
         return Line(answer, f"{label}: {with_interval(found)}, the paper {level:.2f}")
 

@@ -12,7 +12,7 @@ from punce.experiments.present.figures.style import DASHES, INK, MARKERS, PALETT
 from punce.experiments.present.statistics import Summary
 
 ACCURACY = "test accuracy (%)"
-_ASIDE = 0.035  # so that equal values do not hide each other
+_ASIDE = 0.035  # shift of each series along the axis, so that equal values do not hide each other
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ def draw_lines(axes: Axes, places: Sequence[float], series: Sequence[Series]) ->
     """A line with a band for each method; the paper's values as open marks of the same colour."""
     for order, (one, place) in enumerate(zip(series, _places(series), strict=True)):
         colour, marker = PALETTE[place], MARKERS[place]
+        # Symmetric around the tick: the middle series stands on it.
         aside = (order - (len(series) - 1) / 2) * _ASIDE
         known = [(x + aside, s) for x, s in zip(places, one.summaries, strict=True) if s is not None]
         if known:
@@ -65,6 +66,7 @@ def draw_bars(axes: Axes, groups: Sequence[str], series: Sequence[Series]) -> No
         for group, summary in enumerate(one.summaries):
             at = group + (order - (len(series) - 1) / 2) * width
             if summary is not None:
+                # matplotlib leaves labels with an underscore out of the legend: one entry for each series.
                 label = one.name if group == _first_known(one) else "_more"
                 axes.bar(at, summary.mean, width * 0.9, color=PALETTE[place], alpha=0.85, label=label)
                 axes.plot([at, at], bounds(summary), color=INK, lw=1.3)

@@ -75,7 +75,7 @@ def places_of(names: Sequence[str]) -> list[int]:
 def drawing() -> Iterator[None]:
     """Settings for making a figure; nothing outside of the block is touched, and no user style leaks in."""
     with mpl.rc_context():
-        mpl.rcdefaults()
+        mpl.rcdefaults()  # a matplotlibrc of the user would change the bytes
         mpl.rcParams.update(_SETTINGS)
         yield
 
@@ -95,7 +95,7 @@ def as_svg(figure: Figure) -> str:
     """The figure as SVG text: the same bytes for the same numbers (no date, no version, fixed ids)."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    lines = text.getvalue().splitlines()
+    lines = text.getvalue().splitlines()  # matplotlib leaves spaces at line ends, which editors and hooks remove
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -107,6 +107,7 @@ def for_page(svg: str) -> str:
     light = "".join(f"{name}:{colour};" for colour, name in names.items())
     dark = "".join(f"{name}:{_DARK[colour]};" for colour, name in names.items())
     style = f"<style>:root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
+    # The style goes inside the svg element: an image in a page does not see the page's own style sheet.
     head, tag, rest = svg.partition("<svg")
     opening, bracket, body = rest.partition(">")
     return f"{head}{tag}{opening}{bracket}{style}{body}"
