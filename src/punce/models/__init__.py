@@ -19,14 +19,4 @@ ROUTES: dict[Kind, type[Route]] = {
     "text": TextRoute,
 }
 
-__all__ = [
-    "ROUTES",
-    "FitSettings",
-    "Fitted",
-    "Kind",
-    "NetworkRoute",
-    "Route",
-    "TableRoute",
-    "TextRoute",
-    "kind_of",
-]
+__all__ = ["ROUTES", "FitSettings", "Fitted", "Kind", "NetworkRoute", "Route", "TableRoute", "TextRoute", "kind_of"]

@@ -28,7 +28,6 @@ from punce.views import View
 HEADS: tuple[str, ...] = (*RISKS, "pupl", "selfpu")
 HEAD_PARTS = ("weight", "bias", "mean", "scale")
 _ROWS_SEEN = 900_000  # what an automatic number of epochs aims at: 15 epochs of MNIST
-_EPOCHS = (10, 100)
 _PN_SHARE = 0.5
 
 
@@ -42,6 +41,11 @@ def pretrains(settings: FitSettings) -> bool:
     """Whether a contrastive stage comes first. Self-PU trains its own networks; the identity has no weights."""
     is_fixed = isinstance(settings.encoder, str) and settings.encoder == "identity"
     return settings.loss is not None and settings.risk != "selfpu" and not is_fixed
+
+
+def uses_frozen_features(settings: FitSettings) -> bool:
+    """Whether the head is trained alone, on features that stay as they are. Self-PU trains its own networks."""
+    return settings.loss is not None and settings.transfer == "probe" and settings.risk != "selfpu"
 
 
 def pretrain_encoder(
@@ -59,7 +63,7 @@ def pretrain_encoder(
 def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
     """The head on `encoder`, which fine-tuning, joint training and the complete algorithms change in place."""
     folder = settings.folder / "head" if settings.folder else None
-    if settings.loss is not None and settings.transfer == "probe" and settings.risk != "selfpu":
+    if uses_frozen_features(settings):
         return frozen_head(extract_features(encoder, view, x).cpu(), labels, settings, folder).cpu()
     config, is_plain = _training_config(settings, len(x)), settings.risk not in ("selfpu", "vpu")
     problem = Problem(
@@ -124,8 +128,7 @@ def _training_config(settings: FitSettings, n_rows: int) -> EpochConfig:
 
 def automatic_epochs(n_rows: int) -> int:
     """Enough to see about 900,000 rows, between 10 and 100."""
-    low, high = _EPOCHS
-    return max(low, min(high, round(_ROWS_SEEN / n_rows)))
+    return max(10, min(100, round(_ROWS_SEEN / n_rows)))
 
 
 def batch_size(n_rows: int, most: int = 1024) -> int:

@@ -17,21 +17,23 @@ from punce.columns.sparse import matrix_from_sparse
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
-from punce.models.cross_fit import can_cross_fit, cross_fitted_scores, encoder_saw_labels
+from punce.losses import DCL, InfoNCE
 from punce.models.heads import (
     automatic_epochs,
     batch_size,
     fit_head,
+    frozen_head,
     load_network,
     network_tensors,
     pretrain_encoder,
     pretrains,
+    uses_frozen_features,
 )
 from punce.models.route import FitSettings, Fitted, Floats, State
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import LinearHead, extract_features
 from punce.training.random_stream import seeded
-from punce.training.splits import holdout_split
+from punce.training.splits import PUStratifiedKFold, holdout_split
 from punce.views import View, build_view
 
 log = logging.getLogger("punce")
@@ -44,6 +46,7 @@ NETWORKS = ("linear", "mlp")
 
 TEXT_EPOCHS = 25
 """At most; with more, both begin to memorise the labelled rows."""
+_FOLDS = 3  # of the cross-fit: each costs one more head, which is cheap on frozen features
 _FEWEST = 50  # labelled rows below which the held-out ones are too few to choose by
 
 
@@ -53,11 +56,12 @@ class NetworkRoute:
     `view` says which view to take (name and options); by default it follows from the input.
     """
 
+    _encoder: Encoder
+    _view: View
+    _head: LinearHead
+
     def __init__(self, view: dict[str, Any] | None = None) -> None:
         self._given_view = view
-        self._encoder: Encoder | None = None
-        self._view: View | None = None
-        self._head: LinearHead | None = None
         self._encoder_spec: dict[str, Any] = {}
         self._view_spec: dict[str, Any] = {}
         self._device = torch.device("cpu")
@@ -77,8 +81,6 @@ class NetworkRoute:
 
     def _fit(self, x: Tensor, labels: Labels, settings: FitSettings) -> Fitted:
         self._choose(x, settings)
-        assert self._encoder is not None
-        assert self._view is not None
         train, held_out = outer_split(labels, settings.random_state)
         own, known = x[train].to(self._device), labels[train.numpy()]
         automatic = PretrainConfig(
@@ -127,34 +129,24 @@ class NetworkRoute:
 
     def score(self, X: Any) -> Floats:
         """Scores of the linear head. Shape: (n,)."""
-        assert self._head is not None
         scores: Floats = self._head(torch.from_numpy(self.embed(X)).float()).double().numpy()
         return scores
 
     def embed(self, X: Any) -> Floats:
         """Features of the encoder. Shape: (n, D)."""
-        assert self._encoder is not None
-        assert self._view is not None
         x = as_tensor(X)
-        self._refuse_other_shape(x)
-        x = x.to(self._device)
-        return extract_features(self._encoder, self._view, x).cpu().double().numpy()
-
-    def _refuse_other_shape(self, x: Tensor) -> None:
-        """Refuse another shape: some encoders fail with an error of torch, others would score it silently."""
-        shape = tuple(x.shape[1:])
-        if self._row_shape is not None and shape != self._row_shape:
+        # Given another shape, some encoders fail with an error of torch, and others would score it silently.
+        if self._row_shape is not None and (shape := tuple(x.shape[1:])) != self._row_shape:
             raise InputError(
                 f"the rows have the shape {shape}, but the model learned from rows of shape {self._row_shape}; "
                 "bring them to that shape (pictures: the same size and number of channels)"
             )
+        return extract_features(self._encoder, self._view, x.to(self._device)).cpu().double().numpy()
 
     def state(self) -> State:
         """Encoder and head as tensors, their making as JSON."""
         if self._encoder_spec.get("name") == "custom":
             raise InputError("a classifier with an encoder object of your own cannot be saved; name one of punce's")
-        assert self._encoder is not None
-        assert self._head is not None
         tensors = network_tensors(self._encoder, self._head)
         shape = None if self._row_shape is None else list(self._row_shape)
         return tensors, {"encoder": self._encoder_spec, "view": self._view_spec, "row_shape": shape}
@@ -171,6 +163,46 @@ class NetworkRoute:
             route._row_shape = tuple(map(int, content["row_shape"]))
         route._head = load_network(route._encoder, tensors, assign=True)
         return route
+
+
+# Training rows scored by heads that did not see them, so that a ranked list does not flatter the model. A head on
+# frozen features is cheap to train once more without each fold. The encoder is not: where the contrastive loss used
+# labels, it knows those of its training rows, and they are marked as seen.
+
+
+def can_cross_fit(labels: Labels, settings: FitSettings) -> bool:
+    """Whether the head is trained alone, on features that stay as they are, and by enough labelled rows for folds."""
+    return uses_frozen_features(settings) and int((labels == POSITIVE).sum()) >= _FOLDS
+
+
+def encoder_saw_labels(settings: FitSettings) -> bool:
+    """Whether frozen features depend on which rows are labelled."""
+    is_blind = settings.loss in ("infonce", "dcl") or isinstance(settings.loss, InfoNCE | DCL)
+    return pretrains(settings) and not is_blind
+
+
+def cross_fitted_scores(
+    features: Tensor, labels: Labels, reference: Tensor, wanted: Floats, settings: FitSettings
+) -> Floats:
+    """Each row's score by a head that did not see it, on the scale of the final head.
+
+    Two heads agree on the order of rows but not on the scale of their scores. Rows that no head has seen set it: each
+    head's scores of the `reference` rows are brought to the mean and spread of `wanted`, the final head's.
+
+    Shape: features (n, D), labels (n,), reference (m, D), wanted (m,) -> (n,).
+    """
+    scores = np.zeros(len(labels))
+    # scikit-learn's seeds have 32 bits, ours may be larger
+    for rest, fold in PUStratifiedKFold(_FOLDS, random_state=settings.random_state % 2**32).split(features, labels):
+        weights = None if settings.weights is None else settings.weights[rest]
+        head = frozen_head(features[rest], labels[rest], replace(settings, weights=weights)).cpu()
+        raw, own = (head(part).double().numpy() for part in (reference, features[fold]))
+        spread = raw.std() or 1.0
+        scores[fold] = (own - raw.mean()) / spread * wanted.std() + wanted.mean()
+    return scores
+
+
+# Embeddings of texts: which of two networks ------------------------------------------------------------------------
 
 
 def fit_chosen_network(
@@ -214,7 +246,7 @@ def _fit_network(
 
 def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
     """Rows to train on and rows that no stage sees, more of them where labelled rows are scarce."""
-    share = _HELD_OUT if int((labels == 1).sum()) >= _SCARCE else _HELD_OUT_SCARCE
+    share = _HELD_OUT if int((labels == POSITIVE).sum()) >= _SCARCE else _HELD_OUT_SCARCE
     return holdout_split(labels, share, seed)
 
 

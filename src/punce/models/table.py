@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
+from punce.columns.dense import DenseColumns
 from punce.columns.encoder import CategoryColumn, EncodedTable, TableEncoder
 from punce.columns.sparse import frame_from_sparse
 from punce.errors import InputError
 from punce.labels import Labels
-from punce.models.route import FitSettings, Fitted, Floats, State
-from punce.models.table_network import TableNetwork
+from punce.models.network import NetworkRoute
+from punce.models.route import FitSettings, Fitted, Floats, State, under
 from punce.models.tabular import TabularPU
 from punce.models.tabular.few_labelled import FewLabelled, are_too_few
+from punce.models.tabular.trees import Flags, Values
+
+_COLUMNS = "columns."
 
 
 class TableWarning(UserWarning):
@@ -32,16 +38,16 @@ class TableRoute:
     With an encoder other than "auto" a network is trained instead.
     """
 
+    _encoder: TableEncoder
+    _model: TabularPU | TableNetwork | FewLabelled
+
     def __init__(self) -> None:
-        self._encoder: TableEncoder | None = None
-        self._model: TabularPU | TableNetwork | FewLabelled | None = None
         self._notes: tuple[str, ...] = ()
         self._said: tuple[str, ...] = ()
 
     @property
     def category_columns(self) -> tuple[str, ...]:
         """Columns whose values are names: a file of new rows must not be read as if 01 were the number 1."""
-        assert self._encoder is not None
         return tuple(column.name for column in self._encoder.columns if isinstance(column, CategoryColumn))
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
@@ -55,9 +61,6 @@ class TableRoute:
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted: every row's held-out score comes from members that did not see it."""
-        if self._encoder is None:
-            self.prepare(X, settings)
-        assert self._encoder is not None
         table = self._encoded(X)
         self._said, notes = table.notes, (*self._notes, *table.notes)
         if settings.encoder != "auto":
@@ -78,7 +81,6 @@ class TableRoute:
 
     def score(self, X: Any) -> Floats:
         """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""
-        assert self._model is not None
         table = self._encoded(X)
         for note in table.notes:
             if note not in self._said:  # the fit has said it, and scores its own rows
@@ -93,14 +95,11 @@ class TableRoute:
         return centred
 
     def _encoded(self, X: Any) -> EncodedTable:
-        assert self._encoder is not None
         names = tuple(column.name for column in self._encoder.columns)
         return self._encoder.transform(frame_from_sparse(X, names) if issparse(X) else as_frame(X))
 
     def state(self) -> State:
         """The model's arrays, and the encoder as JSON."""
-        assert self._encoder is not None
-        assert self._model is not None
         tensors, content = self._model.state()
         return tensors, {"encoder": json.loads(self._encoder.to_json()), "model": content}
 
@@ -113,6 +112,47 @@ class TableRoute:
         kind = next((kinds[key] for key in kinds if key in content["model"]), TabularPU)
         route._model = kind.from_state(tensors, content["model"])
         return route
+
+
+class TableNetwork:
+    """The paper's method on an encoded table: normal scores, one-hot codes, SCARF views, a PU head.
+
+    Shape of values: (n, d), missing numbers and codes as NaN.
+    """
+
+    def __init__(self, columns: DenseColumns, network: NetworkRoute) -> None:
+        self._columns, self._network = columns, network
+
+    @classmethod
+    def untrained(cls, values: Values, categorical: Flags) -> TableNetwork:
+        """Knots and categories are taken from the rows; the one-hot columns of a category are replaced together."""
+        columns = DenseColumns.fit(values, categorical)
+        return cls(columns, NetworkRoute({"name": "table", "options": {"groups": columns.groups}}))
+
+    def fit(self, values: Values, labels: Labels, settings: FitSettings) -> Fitted:
+        """Pretrain and train the head; the network route holds rows out."""
+        return self._network.fit(self._columns.transform(values), labels, settings)
+
+    def score(self, values: Values) -> Floats:
+        """Scores of the head. Shape: (n,)."""
+        return self._network.score(self._columns.transform(values))
+
+    def embed(self, values: Values) -> Floats:
+        """Features of the encoder. Shape: (n, D)."""
+        return self._network.embed(self._columns.transform(values))
+
+    def state(self) -> State:
+        """Knots, categories and network as tensors."""
+        tensors, content = self._network.state()
+        own = {f"{_COLUMNS}{name}": torch.from_numpy(array) for name, array in self._columns.arrays().items()}
+        return tensors | own, {"network": content}
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> TableNetwork:
+        """Inverse of :meth:`state`."""
+        columns = {name: tensor.numpy() for name, tensor in under(tensors, _COLUMNS).items()}
+        rest = {name: tensor for name, tensor in tensors.items() if not name.startswith(_COLUMNS)}
+        return cls(DenseColumns.from_arrays(columns), NetworkRoute.from_state(rest, content["network"]))
 
 
 def as_frame(X: Any) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.kinds import is_missing
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
-from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.models.route import FitSettings, Fitted, Floats, State, under
 from punce.models.sentences import SentenceVectors
 from punce.models.tuned_text import TunedTransformer
 from punce.models.words import WordVectors
@@ -33,8 +33,9 @@ class TextRoute:
     linear head. With ``transfer="finetune"`` the transformer itself is trained.
     """
 
+    _reader: _OnVectors | TunedTransformer
+
     def __init__(self) -> None:
-        self._reader: _OnVectors | TunedTransformer | None = None
         self._notes: tuple[str, ...] = ()
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
@@ -54,24 +55,18 @@ class TextRoute:
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Learn from texts that :meth:`prepare` has seen; the reader holds rows out."""
-        if self._reader is None:
-            self.prepare(X, settings)
-        assert self._reader is not None
         return replace(self._reader.fit(as_texts(X), labels, settings), notes=self._notes)
 
     def score(self, X: Any) -> Floats:
         """Scores of the linear head. Shape: (n,)."""
-        assert self._reader is not None
         return self._reader.score(as_texts(X))
 
     def embed(self, X: Any) -> Floats:
         """What the head sees. Shape: (n, D)."""
-        assert self._reader is not None
         return self._reader.embed(as_texts(X))
 
     def state(self) -> State:
         """How the texts are read, and that reader's state."""
-        assert self._reader is not None
         tensors, content = self._reader.state()
         return tensors, {"how": self._reader.how, **content}
 
@@ -113,20 +108,16 @@ class _OnVectors:
     def state(self) -> State:
         own, vectors = self._vectors.state()
         tensors, network = self._network.state()
-        return tensors | {f"{_INNER}{name}": value for name, value in own.items()}, {
-            "network": network,
-            "vectors": vectors,
-        }
+        tensors |= {f"{_INNER}{name}": value for name, value in own.items()}
+        return tensors, {"network": network, "vectors": vectors}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _OnVectors:
-        reader: type[WordVectors | SentenceVectors] = {
-            WordVectors.how: WordVectors,
-            SentenceVectors.how: SentenceVectors,
-        }[content["how"]]
-        own = {k.removeprefix(_INNER): v for k, v in tensors.items() if k.startswith(_INNER)}
+        readers: list[type[WordVectors | SentenceVectors]] = [WordVectors, SentenceVectors]
+        reader = {each.how: each for each in readers}[content["how"]]
         network = {k: v for k, v in tensors.items() if not k.startswith(_INNER)}
-        return cls(reader.from_state(own, content["vectors"]), NetworkRoute.from_state(network, content["network"]))
+        vectors = reader.from_state(under(tensors, _INNER), content["vectors"])
+        return cls(vectors, NetworkRoute.from_state(network, content["network"]))
 
 
 def as_texts(X: Any) -> list[str]:
@@ -167,20 +158,14 @@ def _why_word_counts(asked: Any) -> tuple[str, ...]:
     if asked != "auto":
         return ()
     brings = "a pretrained encoder reads what words mean and usually ranks texts better (docs/text.md)"
-    if has_transformers():
-        return (
-            f"texts were read as word counts; {brings}: name one with encoder=, --encoder or the variable {VARIABLE}",
-        )
-    return (
-        f"texts were read as word counts; {brings}: pip install 'punce[text]', then name one with encoder=, --encoder "
-        f"or the variable {VARIABLE}",
-    )
+    how = f"name one with encoder=, --encoder or the variable {VARIABLE}"
+    if not has_transformers():
+        how = f"pip install 'punce[text]', then {how}"
+    return (f"texts were read as word counts; {brings}: {how}",)
 
 
 def _cut_texts(encoder: Transformer, texts: list[str]) -> tuple[str, ...]:
-    full = int((encoder.tokens(texts)[:, encoder.max_length - 1 :] >= 0).sum())
-    if not full:
-        return ()
-    return (
-        f"{full} of {len(texts)} texts are at least {encoder.max_length} tokens long; what comes after is not read",
-    )
+    longest = encoder.max_length
+    full = int((encoder.tokens(texts)[:, longest - 1 :] >= 0).sum())  # padding is negative
+    note = f"{full} of {len(texts)} texts are at least {longest} tokens long; what comes after is not read"
+    return (note,) if full else ()

@@ -31,11 +31,11 @@ class TunedTransformer:
     """A transformer and a linear head, both trained on the rows. For a GPU, or few rows."""
 
     how = "tuned"
+    _head: LinearHead
 
     def __init__(self, encoder: Transformer) -> None:
         self._encoder = encoder
         self._view = Text(drop=_DROP)
-        self._head: LinearHead | None = None
 
     def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
         """Pretrain on the loss, start the head on frozen features, then train both on the risk."""
@@ -76,7 +76,6 @@ class TunedTransformer:
 
     def score(self, texts: list[str]) -> Floats:
         """Scores of the linear head. Shape: (n,)."""
-        assert self._head is not None
         scores: Floats = self._head(self._encoder.embed(texts)).double().numpy()
         return scores
 
@@ -87,7 +86,6 @@ class TunedTransformer:
 
     def state(self) -> State:
         """The trained weights as tensors; where the tokeniser and architecture come from as JSON."""
-        assert self._head is not None
         return network_tensors(self._encoder, self._head), {"encoder": self._encoder.spec}
 
     @classmethod

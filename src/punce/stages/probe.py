@@ -117,13 +117,7 @@ class _Probe(Stage):
     is_split_over_ranks = False
 
     def __init__(
-        self,
-        features: Tensor,
-        labels: Labels,
-        risk: Risk,
-        config: ProbeConfig,
-        prior: float,
-        weights: Tensor | None,
+        self, features: Tensor, labels: Labels, risk: Risk, config: ProbeConfig, prior: float, weights: Tensor | None
     ) -> None:
         require_positive_and_unlabelled(labels)
         self._layer = zero_linear(features.shape[1], like=features)

@@ -168,13 +168,8 @@ def global_count(n: int, device: torch.device) -> int:
     return int(total)
 
 
-def any_rank(flag: bool) -> bool:
-    """Whether the flag is set on some rank, so that all can act on it at the same step."""
-    return any_rank_each(flag)[0]
-
-
-def any_rank_each(*flags: bool) -> tuple[bool, ...]:
-    """:func:`any_rank` of several flags in one message."""
+def any_rank(*flags: bool) -> tuple[bool, ...]:
+    """Whether each flag is set on some rank, so that all can act on it at the same step. One message for all flags."""
     if world_size() == 1:
         return flags
     counts = torch.tensor(flags, dtype=torch.int64, device=_device())

@@ -9,8 +9,9 @@ The schedule is a pure function of the step, so a resumed run needs no scheduler
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, get_args, overload
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -47,23 +48,13 @@ class LARS(Optimizer):
     ) -> None:
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay), ("trust", trust)):
             _require_non_negative(name, value)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "trust": trust,
-            "adapt": adapt,
-        }
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust, "adapt": adapt}
         super().__init__(params, defaults)
         _keep_layouts_matched(self)
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """One update of every parameter that has a gradient."""
+    def step(self, closure: Any = None) -> Any:
+        """One update of every parameter that has a gradient; `closure` computes the loss anew, as torch has it."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -123,11 +114,8 @@ def build_optimizer(
         raise InputError("the model has no parameter that requires a gradient: there is nothing to train")
     if name == "lars":
         return LARS(groups, lr=lr, **options)
-    if name == "sgd":
-        optimizer: Optimizer = SGD(groups, lr=lr, **{"momentum": 0.9, "fused": _fusible(parameters), **options})
-    else:
-        kind = Adam if name == "adam" else AdamW
-        optimizer = kind(groups, lr=lr, **{"fused": _fusible(parameters), **options})
+    kinds: dict[str, Any] = {"sgd": partial(SGD, momentum=0.9), "adam": Adam, "adamw": AdamW}
+    optimizer: Optimizer = kinds[name](groups, lr=lr, **{"fused": _fusible(parameters), **options})
     _keep_layouts_matched(optimizer)
     return optimizer
 
@@ -158,17 +146,16 @@ def is_bias_or_norm(module: nn.Module, parameter: Tensor) -> bool:
     return parameter.dim() <= 1 or isinstance(module, _NORM_LAYERS)
 
 
-def warmup_cosine(step: int, total: int, warmup: int = 0, floor: float = 0.0) -> float:
+def warmup_cosine(step: int, total: int, warmup: int = 0) -> float:
     """Multiplier of the rate at `step` = 0 … total−1: linear to 1 over `warmup` steps, then half a cosine."""
-    if total < 1 or not 0 <= warmup <= total or step < 0 or not 0.0 <= floor <= 1.0:
+    if total < 1 or not 0 <= warmup <= total or step < 0:
         raise InputError(
-            f"schedule needs step >= 0, total >= 1, 0 <= warmup <= total and floor in [0, 1]; "
-            f"got {step=}, {total=}, {warmup=}, {floor=}"
+            f"schedule needs step >= 0, total >= 1 and 0 <= warmup <= total; got {step=}, {total=}, {warmup=}"
         )
     if step < warmup:
-        return (step + 1) / warmup
+        return (step + 1) / warmup  # not step / warmup: at rate 0 the first step would change nothing
     progress = min(1.0, (step - warmup) / max(1, total - warmup))
-    return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * progress))
+    return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 def set_rate(optimizer: Optimizer, multiplier: float) -> None:

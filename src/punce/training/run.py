@@ -130,7 +130,7 @@ class Run:
                 progress.advance(self._note())
                 # Clocks and signals differ between ranks, so they agree on what to do after this step.
                 due = time.monotonic() - last_save >= self._save_every or self.step == self.total_steps
-                terminated, due = collectives.any_rank_each(self._terminated, due and self._is_first_rank)
+                terminated, due = collectives.any_rank(self._terminated, due and self._is_first_rank)
                 if terminated or due:
                     self.save()
                     last_save = time.monotonic()
