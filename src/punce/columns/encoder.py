@@ -39,6 +39,12 @@ _LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
 _FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
+_LEFT_OUT = {
+    "empty": "every value is missing",
+    "unsupported": "it holds lists or other nested values",
+    "text": "it holds long text (name it as the text column to learn from it)",
+    "identifier": "it names its rows",
+}
 
 Float32 = npt.NDArray[np.float32]
 
@@ -138,8 +144,7 @@ class TableEncoder:
         place = 0
         # Column by column into one matrix: a list of columns to join would hold the table twice.
         for part, raw in self._parts(frame, notes):
-            outputs = [raw] if part is None else _scaled(part, raw)
-            for output in outputs:
+            for output in [raw] if part is None else _scaled(part, raw):
                 values[:, place] = output
                 place += 1
         known = {column.name for column in self.columns} | set(self.left_out)
@@ -211,14 +216,8 @@ class TableEncoder:
 def _fit_column(series: pd.Series[Any], name: str) -> Column | str:
     """The column's form, or the reason why it is left out."""
     kind = column_kind(series, name)
-    if kind == "empty":
-        return "every value is missing"
-    if kind == "unsupported":
-        return "it holds lists or other nested values"
-    if kind == "text":
-        return "it holds long text (name it as the text column to learn from it)"
-    if kind == "identifier":
-        return "it names its rows"
+    if kind in _LEFT_OUT:
+        return _LEFT_OUT[kind]
     if kind == "categorical":
         return _fit_categories(series, name)
     return _fit_number(numbers(series), name) if kind == "numeric" else _fit_date(series, name)
@@ -239,9 +238,8 @@ def _fit_number(values: Floats, name: str, part: str = "") -> NumberColumn | str
 
 def _fit_date(series: pd.Series[Any], name: str) -> DateColumn | str:
     pattern = date_format(series)
-    stamps = dates(series, pattern)
     parts = []
-    for part, values in _date_parts(stamps).items():
+    for part, values in _date_parts(dates(series, pattern)).items():
         fitted = _fit_number(values, name, part)
         if isinstance(fitted, NumberColumn):
             # one indicator for the date is enough

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import difflib
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -45,10 +46,11 @@ def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
         return "empty"
     if pd.api.types.is_complex_dtype(series):
         return "unsupported"
-    if pd.api.types.is_bool_dtype(series):
+    if pd.api.types.is_bool_dtype(series):  # before numbers: pandas counts truth values among them
         return "numeric"
     if pd.api.types.is_numeric_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
-        return "identifier" if _is_numbered(present, name) else "numeric"
+        numbered = looks_numbered(name) and pd.api.types.is_integer_dtype(present) and present.is_unique
+        return "identifier" if numbered and len(present) >= _FEWEST_FOR_IDENTIFIER else "numeric"
     if pd.api.types.is_datetime64_any_dtype(series):
         return "date"
     if isinstance(series.dtype, pd.CategoricalDtype):
@@ -121,10 +123,8 @@ def date_format(series: pd.Series[Any]) -> str | None:
     present = series.dropna().iloc[:_SAMPLE]
     if len(present) == 0 or pd.api.types.is_datetime64_any_dtype(series):
         return None
-    for candidate in DATE_FORMATS:
-        if dates(present, candidate).notna().mean() >= _MOSTLY:
-            return candidate
-    return None
+    # Day first where both orders read all values, as 3/4/2024 may be either.
+    return next((form for form in DATE_FORMATS if dates(present, form).notna().mean() >= _MOSTLY), None)
 
 
 def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -152,19 +152,9 @@ def _category_name(value: Any) -> str:
 
 def refuse_duplicates(names: list[str], where: str) -> None:
     """Two columns of one name cannot be told apart next week."""
-    seen: set[str] = set()
-    twice = {name for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"{where}: column names occur twice: {sorted(twice)[:5]}; rename or remove one of each")
-
-
-def _is_numbered(present: pd.Series[Any], name: str) -> bool:
-    return (
-        looks_numbered(name)
-        and pd.api.types.is_integer_dtype(present)
-        and len(present) >= _FEWEST_FOR_IDENTIFIER
-        and present.is_unique
-    )
 
 
 def _kind_of_objects(present: pd.Series[Any]) -> ColumnKind:

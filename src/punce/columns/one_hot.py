@@ -30,15 +30,9 @@ class OneHot(StoredArrays):
         """The commonest codes of the rows at hand."""
         return cls(np.flatnonzero(~categorical).astype(np.int64), common_codes(values, categorical))
 
-    @property
-    def width(self) -> int:
-        """Columns that :meth:`transform` gives."""
-        return len(self.numeric) + len(self.codes)
-
     def transform(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Shape: (n, d) -> (n, width)."""
-        indicators = has_code(values, self.codes)
-        return np.concatenate([values[:, self.numeric], indicators], axis=1, dtype=np.float32)
+        """Shape: (n, d) -> (n, d' + c)."""
+        return np.concatenate([values[:, self.numeric], has_code(values, self.codes)], axis=1, dtype=np.float32)
 
 
 def common_codes(

@@ -168,15 +168,15 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFin
     hashes = tally.hashes
     if labels is None or len(hashes) != len(labels):
         return 0, []
-    count, rows = count_duplicates(hashes, labels)
+    count, first = count_duplicates(hashes, labels)
     if count == 0:
         return 0, []
-    first = ", ".join(map(str, rows))
+    rows = tuple(map(str, first))
     message = (
-        f"{count:,} unlabelled rows equal a labelled one, first rows {first}; in case_control data that can be "
-        "right, otherwise label or remove them"
+        f"{count:,} unlabelled rows equal a labelled one, first rows {', '.join(rows)}; in case_control data that can "
+        "be right, otherwise label or remove them"
     )
-    return count, [DataFinding("warning", "duplicates", message, tuple(map(str, rows)))]
+    return count, [DataFinding("warning", "duplicates", message, rows)]
 
 
 def _count(labels: Labels | None, value: int) -> int:

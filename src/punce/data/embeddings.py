@@ -23,8 +23,10 @@ def read_npy(path: Path) -> npt.NDArray[Any]:
         if zipfile.is_zipfile(path):
             raise InputError(f"{path} is an archive of arrays; give it the ending .npz")
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except InputError:  # a ValueError too
+        raise
     except (OSError, EOFError, ValueError) as error:
-        raise error if isinstance(error, InputError) else _refused(path, error) from error
+        raise _refused(path, error) from error
     return array
 
 
@@ -39,9 +41,9 @@ def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, An
             features = archive[_feature_key(archive, keys, path)]
             labels = _optional(archive, keys, label, _LABEL_KEYS, path)
             ids = _optional(archive, keys, id_key, _ID_KEYS, path)
+    except InputError:
+        raise
     except (OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise _refused(path, error) from error
     return features, labels, ids
 
@@ -64,12 +66,10 @@ def check_features(features: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
 
 
 def _feature_key(archive: Any, keys: list[str], path: Path) -> str:
-    for key in _FEATURE_KEYS:
-        if key in keys:
-            return key
-    many = [key for key in keys if archive[key].ndim >= 2]
-    if len(many) == 1:
-        return many[0]
+    usual = [key for key in _FEATURE_KEYS if key in keys]
+    candidates = usual or [key for key in keys if archive[key].ndim >= 2]
+    if usual or len(candidates) == 1:  # without a usual name, the only matrix
+        return candidates[0]
     raise InputError(f"{path}: which array holds the features? Call it one of {list(_FEATURE_KEYS)}; it has {keys}")
 
 

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 Severity = Literal["error", "warning", "info"]
-_ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
-_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "info": "dim"}  # worst first
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,6 @@ class DataCheck:
         counts = f"{self.rows:,} rows: {self.labelled:,} labelled positive ({self.labelled_share:.2%}), "
         counts += f"{self.unlabelled:,} unlabelled" + (f", {self.negatives:,} negative" if self.negatives else "")
         table = Table.grid(padding=(0, 2))
-        for finding in sorted(self.findings, key=lambda finding: _ORDER[finding.severity]):
+        for finding in sorted(self.findings, key=lambda finding: list(_STYLES).index(finding.severity)):
             table.add_row(Text(finding.severity, style=_STYLES[finding.severity]), Text(finding.message))
         return Group(Text(f"{self.source} ({self.kind})", style="bold"), Text(counts), table)

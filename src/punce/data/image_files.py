@@ -6,7 +6,6 @@ Labels come from a CSV (file, label) or from ``labelled/`` and ``unlabelled/`` s
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from PIL import Image
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
-DEFAULT_SIZE = 64
-_LARGEST_NATIVE = 128
-_PROBED = 256
+_DEFAULT_SIZE = 64
+_LARGEST_NATIVE = 128  # larger pictures are scaled down: the encoders here are made for small ones
+_PROBED = 256  # headers read to choose the common form
 _SHOWN = 5
 _FOLDERS = {
     "labelled": POSITIVE,
@@ -110,24 +109,22 @@ def image_files(folder: Path, names: list[str], size: int | None = None) -> Imag
     if size is not None and size < 4:
         raise InputError(f"image_size must be at least 4 pixels, got {size}")
     sizes, modes = _headers(folder, names[:_PROBED])
-    native = next(iter(sizes)) if len(sizes) == 1 else None
-    fits = native is not None and native[0] == native[1] <= _LARGEST_NATIVE
-    chosen = size or (native[0] if fits and native is not None else DEFAULT_SIZE)
-    grey = bool(modes) and set(modes) <= {"1", "L", "I;16", "I", "F"}
+    width, height = next(iter(sizes)) if len(sizes) == 1 else (0, -1)  # no common size: not square
+    chosen = size or (width if width == height <= _LARGEST_NATIVE else _DEFAULT_SIZE)
+    grey = bool(modes) and modes <= {"1", "L", "I;16", "I", "F"}
     return ImageFiles(folder, tuple(names), chosen, 1 if grey else 3)
 
 
-def _headers(folder: Path, names: list[str]) -> tuple[Counter[tuple[int, int]], Counter[str]]:
+def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
     """Sizes and colour modes of the first pictures, from their headers alone."""
     from PIL import Image
 
-    sizes: Counter[tuple[int, int]] = Counter()
-    modes: Counter[str] = Counter()
+    sizes, modes = set(), set()
     for name in names:
         try:
             with Image.open(folder / name) as picture:
-                sizes[picture.size] += 1
-                modes[picture.mode] += 1
+                sizes.add(picture.size)
+                modes.add(picture.mode)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue  # the check and the first load report it by name
     return sizes, modes

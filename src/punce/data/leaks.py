@@ -26,9 +26,9 @@ from punce.columns.kinds import (
 )
 from punce.labels import POSITIVE, UNLABELLED, Labels
 
-FEWEST = 5
-SAMPLED = 5_000
-_MOST_CATEGORIES = 200
+_FEWEST = 5  # rows a side; an AUC of fewer is noise
+_SAMPLED = 5_000  # rows a side: an AUC then has a standard error below 0.01
+_MOST_CATEGORIES = 200  # with more, a few rows each, the shares of labelled rows would fit the noise
 _CELLS_AT_ONCE = 4_000_000  # ranks of so many cells take 32 MB
 
 
@@ -39,7 +39,7 @@ def separation(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool
     """
     n_p = int(is_labelled.sum())
     n_u = len(values) - n_p
-    if min(n_p, n_u) < FEWEST:
+    if min(n_p, n_u) < _FEWEST:
         return np.full(values.shape[1], 0.5)
     strengths = np.empty(values.shape[1])
     width = max(1, _CELLS_AT_ONCE // len(values))
@@ -119,7 +119,7 @@ class RowSample:
     Keeps the rows with the smallest random keys: every row is kept with the same probability.
     """
 
-    def __init__(self, size: int = SAMPLED, seed: int = 0) -> None:
+    def __init__(self, size: int = _SAMPLED, seed: int = 0) -> None:
         self._size = size
         self._random = np.random.RandomState(seed)
         self._rows: dict[int, Any] = {}
@@ -148,7 +148,7 @@ class RowSample:
     @property
     def usable(self) -> bool:
         """Enough rows on both sides to say anything."""
-        return all(len(self._keys.get(side, ())) >= FEWEST for side in (POSITIVE, UNLABELLED))
+        return all(len(self._keys.get(side, ())) >= _FEWEST for side in (POSITIVE, UNLABELLED))
 
     def rows(self) -> tuple[Any, npt.NDArray[np.bool_]]:
         """The sampled rows and whether each is a labelled positive."""

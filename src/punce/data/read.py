@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from punce.data.tables import (
     Roles,
     check_roles,
     column_names,
-    count_rows,
     first_frame,
     frames_of,
     is_csv,
@@ -35,7 +34,7 @@ from punce.options import check_reading
 from punce.storage.files import existing
 
 KindOption = Literal["auto", "image", "table", "text", "embedding"]
-_PROBED_ROWS = 10_000
+_PROBED_ROWS = 10_000  # of a stream, to decide whether it is a table or text
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def stream(
     if _is_table(request.path):
         return _table_stream(request, batch_rows)
     data = _reader(request)(request)  # pictures and mapped arrays are on disk still
-    return DataStream(data.kind, data.source, len(data), data.labels, data.batches, batch_rows, data.notes)
+    return DataStream(data.kind, data.source, data.labels, data.batches, batch_rows, data.notes)
 
 
 def _request(path: str | Path, label: str | None, options: ReadOptions) -> _Request:
@@ -164,10 +163,10 @@ def _reader(request: _Request) -> Callable[[_Request], UserData]:
 
 
 def _read_table(request: _Request) -> UserData:
-    path, roles = request.path, request.roles
-    check_roles(column_names(path), roles, path)
-    frame = read_frame(path, as_text=request.as_text)
-    labels = None if roles.label is None else _labels(frame[roles.label], request)
+    check_roles(column_names(request.path), request.roles, request.path)
+    frame = read_frame(request.path, as_text=request.as_text)
+    label = request.roles.label
+    labels = None if label is None else _labels(frame[label], request)
     kind, text = _table_kind(frame, request)
     return _from_frame(frame, labels, kind, text, request, start=0)
 
@@ -188,7 +187,7 @@ def _table_stream(request: _Request, batch_rows: int) -> DataStream:
             yield _from_frame(frame, part, kind, text, request, start)
             start += len(frame)
 
-    return DataStream(kind, str(path), count_rows(path), labels, batches, batch_rows)
+    return DataStream(kind, str(path), labels, batches, batch_rows)
 
 
 def _from_frame(
@@ -196,17 +195,14 @@ def _from_frame(
 ) -> UserData:
     roles = request.roles
     ids = pd.Index(frame[roles.id]) if roles.id else pd.RangeIndex(start, start + len(frame))
-    features = _features(frame, request)
-    names: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    values: Any = features
-    if kind == "text":
-        names = (cast(str, text),)
-        values, notes = _texts(features[names[0]])
-    elif kind == "embedding":
-        names = tuple(features.columns)
-        values = _matrix(features, request.path)
-    return UserData(kind, values, labels, ids, str(request.path), notes, names)
+    features, source = _features(frame, request), str(request.path)
+    if text is not None:
+        texts, notes = _texts(features[text])
+        return UserData("text", texts, labels, ids, source, notes, (text,))
+    if kind == "embedding":
+        matrix = _matrix(features, request.path)
+        return UserData(kind, matrix, labels, ids, source, source_columns=tuple(features.columns))
+    return UserData(kind, features, labels, ids, source)
 
 
 def _features(frame: pd.DataFrame, request: _Request) -> pd.DataFrame:

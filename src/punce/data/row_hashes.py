@@ -54,9 +54,5 @@ def hash_bytes(content: bytes) -> int:
 
 def count_duplicates(hashes: Hashes, labels: Labels) -> tuple[int, npt.NDArray[np.intp]]:
     """How many unlabelled rows equal a labelled positive one, and the first few of them."""
-    labelled = np.unique(hashes[labels == POSITIVE])
-    if len(labelled) == 0:
-        return 0, np.empty(0, dtype=np.intp)
-    place = np.minimum(np.searchsorted(labelled, hashes), len(labelled) - 1)
-    rows = np.flatnonzero((labelled[place] == hashes) & (labels == UNLABELLED))
+    rows = np.flatnonzero(np.isin(hashes, hashes[labels == POSITIVE]) & (labels == UNLABELLED))
     return len(rows), rows[:5]

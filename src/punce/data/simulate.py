@@ -129,16 +129,15 @@ def _order(positives: Rows, propensity: Propensity | None, n: int, random: np.ra
 
 
 def _weights(positives: Rows, propensity: Propensity, n: int) -> npt.NDArray[np.float64]:
-    if callable(propensity):
-        weights = np.asarray(propensity(positives), dtype=np.float64)
-        expected = len(positives)
-    else:
-        weights, expected = np.asarray(propensity, dtype=np.float64), n
+    """The weight of each positive: a function is asked for those rows only, an array has one for every row."""
+    of_positives = callable(propensity)
+    weights = np.asarray(propensity(positives) if callable(propensity) else propensity, dtype=np.float64)
+    expected = len(positives) if of_positives else n
     if weights.shape != (expected,):
         raise InputError(f"propensity must be {expected} weights, one per row; got shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError("propensity weights must be finite and not negative")
-    return weights if callable(propensity) else weights[positives]
+    return weights if of_positives else weights[positives]
 
 
 def _place(labelled: Rows, n: int, scenario: Scenario) -> tuple[Rows, Labels]:

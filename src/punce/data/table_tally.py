@@ -73,14 +73,9 @@ class ColumnTally:
         """(Nearly) every value occurs once, and whole numbers fill their range: an id, not a feature."""
         if not self.distinct or self.missing or self.kind not in ("identifier", "categorical", "numeric"):
             return False
-        if self.kind == "numeric" and self.spread >= 2 * self.rows:
+        if self.kind == "numeric" and self.largest - self.smallest >= 2 * self.rows:
             return False  # amounts in cents differ too, but they are not dense
         return len(np.unique(np.concatenate(self.distinct))) >= max(20, _ALMOST_ALL * self.rows)
-
-    @property
-    def spread(self) -> float:
-        """Largest minus smallest whole number."""
-        return self.largest - self.smallest
 
     def _can_name_rows(self, present: Any) -> bool:
         if self.kind in ("identifier", "categorical"):
@@ -108,14 +103,10 @@ class TableTally:
         if labels is None:
             return
         if self._incomparable is None:  # decided on the first batch, so that all rows are compared alike
-            self._incomparable = set(self._differ_by_design())
+            tallies = self.columns.items()
+            self._incomparable = {n for n, c in tallies if c.kind in ("identifier", "unsupported") or c.names_rows}
         self.hashes.append(hash_table(frame, self._incomparable))
         self.sample.add(frame, labels)
-
-    def _differ_by_design(self) -> Iterator[str]:
-        for name, tally in self.columns.items():
-            if tally.kind in ("identifier", "unsupported") or tally.names_rows:
-                yield name
 
     @property
     def missing(self) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from punce.errors import InputError
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _SEPARATORS = ",;\t|"
-_LONGEST_HEADER = 1 << 20
-_MANY_COLUMNS, _MOST_COPIED = 500, 20_000_000
+_LONGEST_HEADER = 1 << 20  # bounded: a file without newlines must not be read whole
+_MANY_COLUMNS, _MOST_COPIED = 500, 20_000_000  # cells: a copy of more would cost memory that matters
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,6 @@ def frames_of(
 ) -> Iterator[pd.DataFrame]:
     """The file in frames of about `rows` rows, or in one piece per file; what is text in the first frame stays text."""
     return _csv_frames(path, rows, columns, as_text) if is_csv(path) else _parquet_frames(path, rows, columns)
-
-
-def count_rows(path: Path) -> int | None:
-    """Rows by the file's own metadata; None for CSV."""
-    if is_csv(path):
-        return None
-    return sum(int(_open_parquet(file).metadata.num_rows) for file in _parquet_files(path))
 
 
 def _csv_frames(
@@ -191,7 +183,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 def first_frame(path: Path, rows: int, *, as_text: Collection[str] = ()) -> pd.DataFrame:
     """The first rows, for decisions that must not depend on the rest."""
-    frames = list(itertools.islice(frames_of(path, rows, as_text=as_text), 1))
-    if not frames or len(frames[0]) == 0:
+    frame = next(frames_of(path, rows, as_text=as_text), None)
+    if frame is None or len(frame) == 0:
         raise InputError(f"{path} has a header but no rows")
-    return frames[0]
+    return frame

@@ -58,7 +58,7 @@ class UserData:
     def take(self, rows: npt.ArrayLike) -> UserData:
         """The rows with these numbers."""
         rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows  # lists and image files take numbers only
         labels = None if self.labels is None else self.labels[rows]
         return replace(self, features=_take(self.features, rows), labels=labels, ids=self.ids[rows])
 
@@ -77,8 +77,6 @@ class DataStream:
 
     kind: Kind
     source: str
-    n_rows: int | None
-    """None where the format does not say (CSV)."""
     labels: Labels | None
     """The label column alone is read whole: what a value means can depend on the other rows."""
     open: Callable[[int], Iterator[UserData]]
