@@ -1,14 +1,11 @@
 """The results page in a real browser: quiet, as wide as the window, its figures drawn, in light and in dark.
 
-Skipped, saying so, where there is no Chromium or no playwright (see tests/report/test_browser.py).
+Skipped, saying so, where there is no Chromium or no playwright (see tests/browser.py).
 """
 
 from __future__ import annotations
 
 import io
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +15,6 @@ from PIL import Image
 from punce.experiments.present import write_all
 
 from .synthetic import fill
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    executable = os.environ.get("PUNCE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-    if executable is None:
-        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed and PUNCE_BROWSER is not set")
-    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=executable, args=["--disable-gpu", *root])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

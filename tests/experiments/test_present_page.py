@@ -7,7 +7,6 @@ import hashlib
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,12 @@ from punce.experiments.present.grid import Results
 from punce.experiments.scales import find_scale
 from punce.experiments.store import ResultStore
 
+from ..browser import Elements
 from ..report.samples import HOSTILE
 from .synthetic import fill, write
 
 ROOT = Path(__file__).parents[2]
 LAPTOP = find_scale("laptop")
-VOID = {"meta", "link", "img", "br"}
 
 
 @pytest.fixture(scope="module")
@@ -52,28 +51,6 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("few")
     fill(results, ["table1", "tsne"])
     return results
-
-
-class Seen(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.style = ""
-        self.feed(html)
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "style":
-            self.style += data
 
 
 # Files -----------------------------------------------------------------------------------------------------------
@@ -120,12 +97,12 @@ def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
 
 
 def test_the_page_is_self_contained_and_its_policy_fits(filled: Path) -> None:
-    seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
+    seen = Elements((filled / "laptop" / "report" / "index.html").read_text())
     tags = [tag for tag, _ in seen.elements]
     assert "script" not in tags
     assert tags.count("style") == 1
     policy = next(a["content"] for _, a in seen.elements if a.get("http-equiv") == "Content-Security-Policy")
-    digest = base64.b64encode(hashlib.sha256(seen.style.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256("".join(seen.raw["style"]).encode()).digest()).decode()
     assert f"style-src 'sha256-{digest}'" in str(policy)
     assert "script-src 'none'" in str(policy)
     for tag, attributes in seen.elements:
@@ -135,7 +112,7 @@ def test_the_page_is_self_contained_and_its_policy_fits(filled: Path) -> None:
 
 
 def test_every_box_that_scrolls_can_be_reached_by_keyboard(filled: Path) -> None:
-    seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
+    seen = Elements((filled / "laptop" / "report" / "index.html").read_text())
     boxes = [attributes for _, attributes in seen.elements if attributes.get("class") == "scroll"]
     assert {(box.get("tabindex"), box.get("role")) for box in boxes} == {("0", "region")}
     names = [box.get("aria-label") for box in boxes]
@@ -144,7 +121,7 @@ def test_every_box_that_scrolls_can_be_reached_by_keyboard(filled: Path) -> None
 
 
 def test_every_link_leads_to_a_section(filled: Path) -> None:
-    seen = Seen((filled / "laptop" / "report" / "index.html").read_text())
+    seen = Elements((filled / "laptop" / "report" / "index.html").read_text())
     ids = {attributes["id"] for _, attributes in seen.elements if "id" in attributes}
     links = {str(a["href"])[1:] for tag, a in seen.elements if tag == "a"}
     assert links <= ids
@@ -156,7 +133,7 @@ def test_a_hostile_error_stays_text_everywhere(tmp_path: Path, text: str) -> Non
     store = ResultStore(tmp_path, "laptop")
     write(store, EXPERIMENTS["table1"].cells(LAPTOP)["mnist/mlp/1k", "punce"][0], None, text)
     (page,) = write_all(tmp_path, "laptop", ["table1"])
-    seen = Seen(page.read_text())
+    seen = Elements(page.read_text())
     assert "script" not in [tag for tag, _ in seen.elements]
     assert not [a for _, a in seen.elements if any(name.startswith("on") for name in a)]
     document, appendix = build_docs(tmp_path, "laptop")

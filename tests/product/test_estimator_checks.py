@@ -28,25 +28,19 @@ _FOLDS = "Comparing the output"
 _FLOAT32 = "not invariant when applied to a subset"
 """Scores of one row alone and among others differ in the seventh digit: float32 sums follow the batch's shape."""
 
+_OTHER_CLASSES = dict.fromkeys(
+    ["check_estimators_dtypes", "check_classifier_data_not_an_array", "check_classifiers_classes", "check_sample_weights_not_an_array", "check_sample_weights_shape", "check_sample_weights_not_overwritten", ,],
+    _VOCABULARY,
+)
 EXPECTED: dict[str, dict[str, str]] = {
     "table": {
-        "check_estimators_dtypes": _VOCABULARY,
-        "check_classifier_data_not_an_array": _VOCABULARY,
-        "check_classifiers_classes": _VOCABULARY,
-        "check_sample_weights_not_an_array": _VOCABULARY,
-        "check_sample_weights_shape": _VOCABULARY,
-        "check_sample_weights_not_overwritten": _VOCABULARY,
+        **_OTHER_CLASSES,
         "check_sample_weights_pandas_series": _WEIGHTS,  # its y holds 2
         "check_sample_weight_equivalence_on_dense_data": _FOLDS,
         "check_sample_weight_equivalence_on_sparse_data": _FOLDS,
     },
     "embedding": {
-        "check_estimators_dtypes": _VOCABULARY,
-        "check_classifier_data_not_an_array": _VOCABULARY,
-        "check_classifiers_classes": _VOCABULARY,
-        "check_sample_weights_not_an_array": _VOCABULARY,
-        "check_sample_weights_shape": _VOCABULARY,
-        "check_sample_weights_not_overwritten": _VOCABULARY,
+        **_OTHER_CLASSES,
         "check_fit2d_1feature": _VOCABULARY,
         "check_sample_weights_pandas_series": _WEIGHTS,
         "check_sample_weights_list": _WEIGHTS,

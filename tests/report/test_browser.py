@@ -1,13 +1,10 @@
 """The page in a real browser: nothing requested, logged or executed that is not ours; hover and sort work.
 
-Skipped, saying so, where there is no Chromium (Debian: ``apt-get install chromium-headless-shell``) or no playwright.
-``PUNCE_BROWSER`` names another executable.
+Skipped, saying so, where there is no Chromium or no playwright (see tests/browser.py).
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,11 +20,6 @@ from punce.report import ReportContent, TopRow, TopRows, thumbnail_sheet, write_
 
 from .samples import HOSTILE, content, hostile
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync"]
 DESK, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
 PAD = 16  # of the map, in report.js
 
@@ -52,18 +44,6 @@ class Visit:
         assert self.messages == []
         assert [url for url in self.requests if not url.startswith("data:")] == [self.page.url.partition("#")[0]]
         assert self.page.evaluate("window.hacked") is None
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    executable = os.environ.get("PUNCE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-    if executable is None:
-        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed and PUNCE_BROWSER is not set")
-    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=executable, args=QUIET + root)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture

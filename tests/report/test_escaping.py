@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,45 +18,12 @@ from punce.report import ReportContent, render_report
 from punce.report.page import script_json
 from punce.report.words import printable
 
+from ..browser import Elements
 from .samples import HOSTILE, content, hostile
 
-VOID = {"meta", "link", "img", "input"}
 
-
-class Seen(HTMLParser):
-    """Elements with their attributes, the text by element, and the balance of tags."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.raw: dict[str, list[str]] = {"script": [], "style": []}
-        self.words: list[str] = []
-        self.comments: list[str] = []
-        self.feed(html)
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in self.raw:
-            self.raw[self.open[-1]].append(data)
-        else:
-            self.words.append(data)
-
-    def handle_comment(self, data: str) -> None:
-        self.comments.append(data)
-
-
-def check_harmless(html: str) -> Seen:
-    seen = Seen(html)
+def check_harmless(html: str) -> Elements:
+    seen = Elements(html)
     tags = [tag for tag, _ in seen.elements]
     assert tags.count("script") == 2
     assert tags.count("style") == 1
@@ -84,8 +50,8 @@ def test_hostile_texts_stay_texts() -> None:
 def test_the_shape_of_the_page_does_not_depend_on_texts() -> None:
     """The same numbers of rows with harmless texts give the same elements."""
     harmless = tuple(f"word {i} " + "x" * (len(text) - 7) for i, text in enumerate(HOSTILE))
-    expected = [tag for tag, _ in Seen(render_report(hostile(harmless))).elements]
-    assert [tag for tag, _ in Seen(render_report(hostile())).elements] == expected
+    expected = [tag for tag, _ in Elements(render_report(hostile(harmless))).elements]
+    assert [tag for tag, _ in Elements(render_report(hostile())).elements] == expected
 
 
 FRAGMENTS = ("<b>", "</p>", "<script>", "</script>", "<!--", "-->", '"', "'", " onload=x ", "<", ">", "&lt;", "&#60;")
@@ -122,7 +88,7 @@ def test_printable_text_can_be_written(text: str) -> None:
 
 @pytest.mark.parametrize("make", [content, lambda: ReportContent("t")])
 def test_policy_names_exactly_the_style_and_the_script(make: object) -> None:
-    seen = Seen(render_report(make()))  # type: ignore[operator]
+    seen = Elements(render_report(make()))  # type: ignore[operator]
     policy = next(a["content"] for tag, a in seen.elements if a.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
     directives = dict(part.split(" ", 1) for part in policy.split("; "))
