@@ -29,7 +29,14 @@ _FLOAT32 = "not invariant when applied to a subset"
 """Scores of one row alone and among others differ in the seventh digit: float32 sums follow the batch's shape."""
 
 _OTHER_CLASSES = dict.fromkeys(
-    ["check_estimators_dtypes", "check_classifier_data_not_an_array", "check_classifiers_classes", "check_sample_weights_not_an_array", "check_sample_weights_shape", "check_sample_weights_not_overwritten", ,],
+    [
+        "check_estimators_dtypes",
+        "check_classifier_data_not_an_array",
+        "check_classifiers_classes",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_shape",
+        "check_sample_weights_not_overwritten",
+    ],
     _VOCABULARY,
 )
 EXPECTED: dict[str, dict[str, str]] = {
