@@ -273,14 +273,13 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         return self._route.score(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, prior: float | None = None) -> float:
-        """How well the rows labelled in `y` rank above the unlabelled ones: their AUC, on rows held out of the fit.
+        """How well rows labelled in `y` are told from unlabelled ones, on rows held out of the fit: 0.5 is chance.
 
-        Without negatives this is what may be compared: with share π of positives among the unlabelled rows it is
-        π/2 + (1 − π)·(true AUC), so it orders models as the true AUC does. If you know π of these rows, give it as
-        `prior` and get the true AUC, (AUC − π/2)/(1 − π). The classifier's own ``prior`` is never used here: a search
-        over ``prior`` would only find the value that corrects most. Models that rank exactly alike are told apart, in
-        the ninth digit, by their calls: share of labelled rows called positive less that of unlabelled ones, which is
-        0 for a model that calls nothing positive.
+        The mean of two AUCs of labelled against unlabelled rows: of the ranking, and of the calls of :meth:`predict`
+        (0.5 for a model that calls nothing positive). With share π of positives among the unlabelled rows each is
+        π/2 + (1 − π)·(true AUC), so that it orders models as true labels would. If you know π of these rows, give it
+        as `prior` and get the mean of the true AUCs. The classifier's own ``prior`` is not used: a search over
+        ``prior`` would only find the value that corrects most.
         """
         scores = self._scores(X)  # first: it says if there is no fit yet
         labels = labels_of_rows(plain_rows(y), X)

@@ -487,7 +487,7 @@ def test_a_full_disk(arguments: list[str], limit: int, place: Path, tmp_path: Pa
         assert not list((here / "full").rglob("*.tmp"))
         again = punce(*arguments, cwd=here)
         assert again.returncode == 0, again.stderr
-        assert "going on with the unfinished run" in again.stdout
+        assert "resuming the unfinished run" in again.stdout
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="drops a capability of Linux")

@@ -110,10 +110,11 @@ def embeddings(path: Path, n: int | None = None) -> None:
     np.savez(path, X=flat[:n], fraud=sample.labels[:n])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "kill_at"),
     [
-        pytest.param("train.npz", ["--epochs", "12"], "work/pretrain/history.jsonl", marks=pytest.mark.slow),
+        ("train.npz", ["--epochs", "12"], "work/pretrain/history.jsonl"),
         ("train.csv", ["--id", "name"], "config.json"),  # nothing is trained yet: it begins again
     ],
 )
@@ -135,7 +136,7 @@ def test_killed_half_way_and_repeated(name: str, options: list[str], kill_at: st
     assert (run / kill_at).exists()
     assert not (run / "report.html").exists()
     said = punce(*common, run).stdout
-    assert "going on with the unfinished run" in said
+    assert "resuming the unfinished run" in said
     assert {p.name for p in run.iterdir()} == EXPECTED | {"scores.parquet"}
     punce(*common, tmp_path / "whole")
     first, second = (pd.read_parquet(folder / "scores.parquet") for folder in (run, tmp_path / "whole"))

@@ -26,7 +26,6 @@ from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.scenario import Scenario, check_prior, check_scenario
 
 Floats = npt.NDArray[np.float64]
-_TIE_BREAK = 1e-9  # far below one step of any AUC that a person can compute
 _CELLS = 4_000_000  # bootstrap entries held in memory at once: 32 MB
 
 
@@ -147,20 +146,20 @@ def ranking_score(
     sample_weight: npt.ArrayLike | None = None,
     prior: float | None = None,
 ) -> float:
-    """AUC of labelled against unlabelled rows, corrected to the true AUC where the `prior` of these rows is known.
+    """Mean of two AUCs of labelled against unlabelled rows: that of the ranking and that of the rows `called` positive.
 
-    Equal AUCs are told apart by the rows `called` positive: Youden's index of P against U, at most 1e-9.
+    Corrected to the same mean of true AUCs where the `prior` of these rows is known.
     """
     from sklearn.metrics import roc_auc_score
 
     kept = labels != NEGATIVE
     is_p, weights = labels[kept] == POSITIVE, None if sample_weight is None else np.asarray(sample_weight)[kept]
-    auc = float(roc_auc_score(is_p, scores[kept], sample_weight=weights))
-    if prior is not None:
-        prior = check_prior(prior, open_interval=True)
-        auc = (auc - prior / 2) / (1 - prior)
-    youden = float(called[kept][is_p].mean() - called[kept][~is_p].mean())
-    return auc + _TIE_BREAK * youden
+    # The ranking alone hardly depends on the prior or the threshold a model was given: noise would choose between them.
+    auc = float(np.mean([roc_auc_score(is_p, values[kept], sample_weight=weights) for values in (scores, called)]))
+    if prior is None:
+        return auc
+    prior = check_prior(prior, open_interval=True)
+    return (auc - prior / 2) / (1 - prior)
 
 
 def prior_draws(

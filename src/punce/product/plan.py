@@ -118,6 +118,8 @@ class RunFolder:
                 say(f"resuming the unfinished run in {self.path}")
             collectives.any_rank(False)  # the other ranks wait until the folder is there
             yield
+            if is_first:  # finished: whoever still gets the lock, or a new one, finds a finished run and is refused
+                (self.path / _LOCK).unlink(missing_ok=True)
 
     def open(self) -> bool:
         """Take the folder; True if it holds an unfinished run of the same configuration to resume."""
