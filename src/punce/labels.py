@@ -61,8 +61,10 @@ def labels_of_rows(y: Any, X: Any) -> Labels:
     if isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X):
         _require_same_index(y.index, X.index)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+        from sklearn.exceptions import DataConversionWarning  # here, because the command line must start quickly
+
         what = "A column-vector y was passed when a 1d array was expected; it was read as one"
-        warnings.warn(what, _conversion_warning(), stacklevel=5)  # the caller of fit
+        warnings.warn(what, DataConversionWarning, stacklevel=5)  # the caller of fit
     try:
         return as_labels(y)
     except InputError as error:
@@ -82,14 +84,8 @@ def _require_same_index(of_y: pd.Index[Any], of_X: pd.Index[Any]) -> None:
     )
 
 
-def _conversion_warning() -> type[Warning]:
-    from sklearn.exceptions import DataConversionWarning
-
-    return DataConversionWarning  # type: ignore[no-any-return]
-
-
 def _in_scikit_learns_words(y: Any, error: InputError) -> str:
-    from sklearn.utils.multiclass import type_of_target  # here, because the command line must start quickly
+    from sklearn.utils.multiclass import type_of_target
 
     kind = type_of_target(y) if np.ndim(y) == 1 and np.size(y) else ""
     if kind == "continuous":

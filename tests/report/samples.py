@@ -7,20 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from punce.report import (
-    DataFacts,
-    Interval,
-    OtherEstimate,
-    PriorFacts,
-    Quality,
-    ReportContent,
-    Threshold,
-    prior_sensitivity,
-    review_curve,
-    row_map,
-    score_histogram,
-    top_rows,
-)
+from punce.report import ReportContent
+from punce.report.content import DataFacts, Interval, OtherEstimate, PriorFacts, Quality, Threshold
+from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
+from punce.report.rows import row_map, top_rows
 
 PRIOR = 0.25
 HOSTILE = (

@@ -16,7 +16,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from punce.report import ReportContent, TopRow, TopRows, thumbnail_sheet, write_report
+from punce.report import ReportContent, write_report
+from punce.report.content import TopRow, TopRows
+from punce.report.rows import thumbnail_sheet
 
 from .samples import HOSTILE, content, hostile
 

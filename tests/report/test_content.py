@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punce.errors import InputError, WriteError
-from punce.report import DataFacts, Histogram, Interval, PriorFacts, ReportContent, RowMap, TopRow, write_report
+from punce.report import ReportContent, write_report
+from punce.report.content import DataFacts, Histogram, Interval, PriorFacts, RowMap, TopRow
 
 from .samples import content, hostile
 
@@ -49,7 +50,7 @@ def test_numpy_and_paths_become_plain() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_undefined_numbers_become_null(value: float) -> None:
-    from punce.report import Quality
+    from punce.report.content import Quality
 
     tree = ReportContent("t", quality=Quality({"precision": Interval(value, value, value)})).to_json()
     assert tree["quality"]["estimates"]["precision"] == {"value": None, "low": None, "high": None}

@@ -7,18 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from punce.report import (
-    DataFacts,
-    Interval,
-    PriorFacts,
-    Quality,
-    ReportContent,
-    ReviewCurve,
-    TopRow,
-    TopRows,
-    render_report,
-)
+from punce.report import ReportContent, render_report
 from punce.report.charts import tick_label, ticks
+from punce.report.content import DataFacts, Interval, PriorFacts, Quality, ReviewCurve, TopRow, TopRows
 from punce.report.words import (
     count,
     decimals_of,

@@ -15,17 +15,8 @@ from PIL import Image
 from scipy.stats import norm
 
 from punce.errors import InputError
-from punce.report import (
-    lay_out,
-    map_rows,
-    prior_sensitivity,
-    review_curve,
-    row_map,
-    score_histogram,
-    thumbnail,
-    thumbnail_sheet,
-    top_rows,
-)
+from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
+from punce.report.rows import lay_out, map_rows, row_map, thumbnail, thumbnail_sheet, top_rows
 
 probabilities = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(0, 1))
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from punce.report import Cell, ReportContent
+    from punce.report import ReportContent
+    from punce.report.content import Cell
 
 _DOCTYPE = b"<!doctype html>"
 

@@ -28,6 +28,7 @@ from scipy.special import expit, log_expit, logit
 from sklearn.isotonic import isotonic_regression
 
 from punce.errors import InputError
+from punce.judging.metrics import checked_column
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
@@ -58,7 +59,8 @@ class PUCalibrator:
         if method not in get_args(Method):
             raise InputError(f"calibration method must be one of {list(get_args(Method))}, got {method!r}")
         prior = check_prior(prior, open_interval=True)
-        p, u = _checked(scores_p, "labelled"), _checked(scores_u, "unlabelled")
+        p = checked_column(scores_p, "held-out scores of labelled rows")
+        u = checked_column(scores_u, "held-out scores of unlabelled rows")
         if method == "auto":
             method = "isotonic" if len(p) >= _ISOTONIC_FROM else "sigmoid"
         knots, log_ratio = _isotonic_ratio(p, u) if method == "isotonic" else _sigmoid_ratio(p, u, prior)
@@ -116,15 +118,6 @@ class PUCalibrator:
 def _bent_below_zero(x: Floats) -> Floats:
     """x up to −1, then −1/(x + 2): rising, smooth, and below zero however large x is."""
     return np.where(x < -1.0, x, -1.0 / (np.maximum(x, -1.0) + 2.0))
-
-
-def _checked(scores: npt.ArrayLike, which: str) -> Floats:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0:
-        raise InputError(f"calibration needs held-out scores of {which} rows, got shape {values.shape}")
-    if not np.isfinite(values).all():
-        raise InputError(f"the score of {which} row {int(np.flatnonzero(~np.isfinite(values))[0])} is not finite")
-    return values
 
 
 def _isotonic_ratio(p: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.judging.calibration import PUCalibrator
-from punce.judging.metrics import PUMetrics, check_collapse, pu_metrics
+from punce.judging.metrics import PUMetrics, collapse_reason, pu_metrics
 from punce.judging.thresholds import Rule, choose_threshold
 from punce.judging.used_prior import is_given, tighter, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
@@ -74,7 +74,9 @@ def judge(
         confidence=_CONFIDENCE,
         random_state=seed,
     )
-    noted = (*_about_priors(first, second), *_about_collapse(p, u, cut))
+    noted = _about_priors(first, second)
+    if reason := collapse_reason(p, u, cut):
+        noted = (*noted, f"the classifier does not tell rows apart: {reason}")
     return Judgement(prior, second, calibrator, threshold, held_out, replace(metrics, threshold=threshold), noted)
 
 
@@ -85,8 +87,3 @@ def _about_priors(first: PriorEstimate, second: PriorEstimate | None) -> tuple[s
         f"the share of positives among the unlabelled rows is {first.value:.2f} by a first model and "
         f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
     )
-
-
-def _about_collapse(p: Floats, u: Floats, cut: float) -> tuple[str, ...]:
-    collapse = check_collapse(p, u, cut)
-    return (f"the classifier does not tell rows apart: {collapse.reason}",) if collapse.collapsed else ()

@@ -86,6 +86,14 @@ class _Shares:
     prior: Floats
 
 
+def _pair(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike) -> tuple[Floats, Floats]:
+    # Infinite scores are fine here: every number below rests on their order alone.
+    return (
+        checked_column(positive_scores, "positive_scores", finite=False),
+        checked_column(unlabelled_scores, "unlabelled_scores", finite=False),
+    )
+
+
 def pu_metrics(
     positive_scores: npt.ArrayLike,
     unlabelled_scores: npt.ArrayLike,
@@ -108,7 +116,7 @@ def pu_metrics(
     Intervals: AUC by bootstrap over P and U; t and q are drawn from their Jeffreys posteriors, because the bootstrap of
     20 out of 20 would claim certainty.
     """
-    p, u = _scores(positive_scores, "positive_scores"), _scores(unlabelled_scores, "unlabelled_scores")
+    p, u = _pair(positive_scores, unlabelled_scores)
     prior = check_prior(prior, open_interval=True)
     check_scenario(scenario)
     if not 0.0 < confidence < 1.0 or n_draws < 1:
@@ -134,7 +142,8 @@ def pu_metrics(
 
 def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> float:
     """P(a positive scores above another row), ties counting half. O(n log n)."""
-    p, other = _scores(positive_scores, "positive_scores"), np.sort(_scores(other_scores, "other_scores"))
+    p, other = _pair(positive_scores, other_scores)
+    other = np.sort(other)
     below = np.searchsorted(other, p, side="left") + np.searchsorted(other, p, side="right")
     return float(below.mean() / (2 * len(other)))
 
@@ -178,96 +187,21 @@ def prior_draws(
     return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
 
 
-def pu_calibration_error(
-    positive_probability: npt.ArrayLike, unlabelled_probability: npt.ArrayLike, prior: float, n_bins: int = 10
-) -> float:
-    """Calibration error among unlabelled rows without negatives: the positives in a bin are π·(share of P in it).
+def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike, threshold: float = 0.0) -> str:
+    """How a classifier has stopped telling rows apart; empty when it has not.
 
-    Sampling noise adds to it, about (1/√n_P) with few labelled rows, so compare values of equal sample sizes only.
+    Scores that are all equal, all on one side of the threshold, or no higher for labelled rows.
     """
-    p = _probabilities(positive_probability, "positive_probability")
-    u = _probabilities(unlabelled_probability, "unlabelled_probability")
-    prior = check_prior(prior, open_interval=True)
-    positives = prior * np.bincount(_bin(p, n_bins), minlength=n_bins) / len(p)
-    predicted = np.bincount(_bin(u, n_bins), weights=u, minlength=n_bins) / len(u)
-    return float(np.abs(positives - predicted).sum())
-
-
-@dataclass(frozen=True)
-class Collapse:
-    """Whether a classifier has stopped telling rows apart; `reason` says how, empty when it has not."""
-
-    collapsed: bool
-    reason: str
-    share_positive: float
-    share_unlabelled: float
-
-
-def check_collapse(
-    positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike, threshold: float = 0.0
-) -> Collapse:
-    """Look for scores that are all equal, all on one side of the threshold, or no higher for labelled rows."""
-    p, u = _scores(positive_scores, "positive_scores"), _scores(unlabelled_scores, "unlabelled_scores")
+    p, u = _pair(positive_scores, unlabelled_scores)
     both = np.concatenate([p, u])
     share_p, share_u = float((p > threshold).mean()), float((u > threshold).mean())
     # The spread of AUC when P and U are alike (Mann-Whitney), three of which are beyond chance.
     chance = np.sqrt((len(p) + len(u) + 1) / (12 * len(p) * len(u)))
-    reason = ""
     if np.ptp(both) <= 1e-6 * (1.0 + np.abs(both).max()):
-        reason = "every row has the same score"
-    elif share_p == share_u and share_p in (0.0, 1.0):
-        reason = "every row is called positive" if share_p else "no row is called positive"
-    elif auc_between(p, u) < 0.5 + 3 * chance:
-        reason = "labelled rows score no higher than unlabelled ones"
-    return Collapse(bool(reason), reason, share_p, share_u)
-
-
-@dataclass(frozen=True)
-class SampleCheck:
-    """Whether labelled rows can be a random sample of positives; [low, high] is the bin that speaks most against it."""
-
-    suspicious: bool
-    p_value: float
-    low: float
-    high: float
-    share_needed: float
-    share_seen: float
-
-
-def check_labelled_sample(
-    positive_values: npt.ArrayLike,
-    unlabelled_values: npt.ArrayLike,
-    prior: float,
-    *,
-    n_bins: int = 10,
-    alpha: float = 0.01,
-) -> SampleCheck:
-    """Test π·P_P(A) ≤ P_U(A), which a random sample of the positives obeys in every region A.
-
-    The values are held-out scores or one feature; A runs over bins with equal numbers of labelled rows, or over single
-    values where there are few. Each gets a one-sided normal test; the smallest p-value is multiplied by their number
-    (Bonferroni). A small one means that more positives are labelled there than can hide: labels favour that region, or
-    the prior is too high. A large one proves nothing: labels that avoid a region where negatives live are not seen.
-    """
-    from scipy.stats import norm
-
-    p, u = _scores(positive_values, "positive_values"), _scores(unlabelled_values, "unlabelled_values")
-    prior = check_prior(prior, open_interval=True)
-    low, high = _regions(p, n_bins)
-    in_p, in_u = (_count_within(values, low, high) for values in (p, u))
-    share_p, share_u = (in_p + 0.5) / (len(p) + 1), (in_u + 0.5) / (len(u) + 1)
-    variance = prior**2 * share_p * (1 - share_p) / len(p) + share_u * (1 - share_u) / len(u)
-    p_values = norm.sf((prior * share_p - share_u) / np.sqrt(variance))
-    worst = int(np.argmin(p_values))
-    p_value = float(min(1.0, p_values[worst] * len(p_values)))
-    return SampleCheck(
-        suspicious=p_value < alpha,
-        p_value=p_value,
-        low=float(low[worst]),
-        high=float(high[worst]),
-        share_needed=float(prior * in_p[worst] / len(p)),
-        share_seen=float(in_u[worst] / len(u)),
-    )
+        return "every row has the same score"
+    if share_p == share_u and share_p in (0.0, 1.0):
+        return "every row is called positive" if share_p else "no row is called positive"
+    return "labelled rows score no higher than unlabelled ones" if auc_between(p, u) < 0.5 + 3 * chance else ""
 
 
 def _mix(shares: _Shares, beta: float, confidence: float) -> MixMetrics:
@@ -349,38 +283,15 @@ def _labelled_share(share: float | None, n_p: int, n_u: int, scenario: Scenario)
     return n_p / (n_p + n_u) if share is None else check_prior(share, "labelled_share", open_interval=True)
 
 
-def _scores(scores: npt.ArrayLike, name: str) -> Floats:
-    if hasattr(scores, "detach"):  # a torch tensor, without importing torch
-        scores = scores.detach().cpu().numpy()
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0:
-        raise InputError(f"{name} must be a non-empty column of scores, got shape {values.shape}")
-    bad = np.flatnonzero(np.isnan(values))
+def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:
+    """One non-empty column of numbers without NaN, and without infinity unless `finite` is False. Shape: (n,)."""
+    if hasattr(values, "detach"):  # a torch tensor, without importing torch
+        values = values.detach().cpu().numpy()
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1 or len(column) == 0:
+        raise InputError(f"{name} must be a non-empty column of numbers, got shape {column.shape}")
+    bad = np.flatnonzero(~np.isfinite(column) if finite else np.isnan(column))
     if len(bad):
-        raise InputError(f"{name}: {len(bad)} of {len(values)} are NaN, first at row {bad[0]}")
-    return values
-
-
-def _probabilities(probability: npt.ArrayLike, name: str) -> Floats:
-    values = _scores(probability, name)
-    if values.min() < 0.0 or values.max() > 1.0:
-        raise InputError(f"{name} must lie in [0, 1], got values from {values.min():g} to {values.max():g}")
-    return values
-
-
-def _bin(probability: Floats, n_bins: int) -> npt.NDArray[np.int64]:
-    return np.minimum((probability * n_bins).astype(np.int64), n_bins - 1)
-
-
-def _regions(values: Floats, n_bins: int) -> tuple[Floats, Floats]:
-    """Closed intervals [low, high] that hold every value once: the distinct values if few, else quantile bins."""
-    distinct = np.unique(values)
-    if len(distinct) <= n_bins:
-        return distinct, distinct
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, max(2, min(n_bins, len(values) // 5)) + 1)))
-    return edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
-
-
-def _count_within(values: Floats, low: Floats, high: Floats) -> npt.NDArray[np.int64]:
-    ordered = np.sort(values)
-    return np.searchsorted(ordered, high, side="right") - np.searchsorted(ordered, low, side="left")
+        what = "not finite" if finite else "NaN"
+        raise InputError(f"{name}: {len(bad)} of {len(column)} are {what}, first at row {bad[0]}")
+    return column

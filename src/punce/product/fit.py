@@ -33,6 +33,7 @@ from punce.options import ALWAYS, check_options, ran_in_words
 from punce.product.page import ranked_rows, report_content
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, read_and_check
 from punce.report import write_report
+from punce.report.json_tree import encode
 from punce.storage.files import replacing, write_text
 from punce.training import collectives
 
@@ -76,7 +77,7 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dic
     out, classifier, data = outcome.folder, outcome.classifier, outcome.data
     classifier.save(out / "model")
     _write_scores(out, data, classifier, scores)
-    _write_history(out, classifier.history_)
+    write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
     content = report_content(classifier, data, checked, X, outcome.warnings, options)
     write_text(out / "report.json", json.dumps(content.to_json()) + "\n")
@@ -117,52 +118,41 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
         for name, mix in (("unlabelled", metrics.unlabelled), ("population", metrics.population))
     }
     second = classifier.second_prior_
-    numbers = {
-        "prior": classifier.prior_.as_dict(),
-        "first_prior": classifier.first_prior_.as_dict(),
-        "second_prior": None if second is None else second.as_dict(),
-        "threshold": classifier.threshold_,
-        **{name: asdict(five[name]) for name in ("recall", "auc")},  # the same for every mix of rows
-        **mixes,
-        "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
-        "notes": list(metrics.notes),
-    }
-    plain: dict[str, Any] = _without_nan(numbers)
+    # encode: JSON has no NaN, undefined numbers become null.
+    plain: dict[str, Any] = encode(
+        {
+            "prior": classifier.prior_.as_dict(),
+            "first_prior": classifier.first_prior_.as_dict(),
+            "second_prior": None if second is None else second.as_dict(),
+            "threshold": classifier.threshold_,
+            **{name: asdict(five[name]) for name in ("recall", "auc")},  # the same for every mix of rows
+            **mixes,
+            "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
+            "notes": list(metrics.notes),
+        }
+    )
     return plain
 
 
-def ranked_unlabelled(
-    labels: Labels, probability: np.ndarray, scores: np.ndarray, seen: np.ndarray, ids: pd.Index[Any]
-) -> pd.DataFrame:
+def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:
     """The ranked list: the unlabelled rows from the most to the least probable.
 
-    A row is `seen` where the model that scored it was trained with the row among the unlabelled ones.
+    A row is seen in training where the model that scored it was trained with the row among the unlabelled ones.
     """
-    rows = ranked_rows(labels, probability, scores)
+    assert data.labels is not None
+    probability, scores = classifier.scores_, classifier.decision_scores_
+    rows = ranked_rows(data.labels, probability, scores)
     columns = {
         "rank": np.arange(1, len(rows) + 1),
         "row": rows,
-        "id": ids[rows].astype(str),
+        "id": data.ids[rows].astype(str),
         "probability": probability[rows],
         "score": scores[rows],
-        "seen_in_training": seen[rows],
+        "seen_in_training": classifier.seen_in_training_[rows],
     }
-    return pd.DataFrame(columns)
-
-
-def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:
-    assert data.labels is not None
-    own = (classifier.scores_, classifier.decision_scores_, classifier.seen_in_training_)
-    frame = ranked_unlabelled(data.labels, *own, data.ids)
     with replacing(out / f"scores.{form}") as temporary:
-        if form == "csv":
-            frame.to_csv(temporary, index=False)
-        else:
-            frame.to_parquet(temporary, index=False)
-
-
-def _write_history(out: Path, history: list[dict[str, Any]]) -> None:
-    write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+        write = pd.DataFrame(columns).to_csv if form == "csv" else pd.DataFrame(columns).to_parquet
+        write(temporary, index=False)
 
 
 def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...]) -> str:
@@ -197,14 +187,3 @@ def _options_in_words(classifier: PUClassifier) -> str:
     asked = classifier.get_params(deep=False)
     way = check_options(classifier.kind_, asked)
     return ", ".join(f"{name} {asked[name]}" for name in ("encoder", *ALWAYS, *way.options))
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN: undefined numbers become null."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value

@@ -16,24 +16,10 @@ from punce.judging.metrics import Estimate
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.report import (
-    DataFacts,
-    Interval,
-    OtherEstimate,
-    PriorFacts,
-    Quality,
-    ReportContent,
-    RowMap,
-    Threshold,
-    TopRows,
-    lay_out,
-    map_rows,
-    prior_sensitivity,
-    review_curve,
-    row_map,
-    score_histogram,
-    top_rows,
-)
+from punce.report import ReportContent
+from punce.report.content import DataFacts, Interval, OtherEstimate, PriorFacts, Quality, RowMap, Threshold, TopRows
+from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
+from punce.report.rows import lay_out, map_rows, row_map, top_rows
 
 
 def report_content(

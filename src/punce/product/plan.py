@@ -41,17 +41,7 @@ class DataOptions:
 
     def read(self) -> UserData:
         """Read the rows."""
-        return read(
-            self.path,
-            self.label,
-            positive=self.positive,
-            id=self.id,
-            text=self.text,
-            kind=self.kind,  # type: ignore[arg-type]
-            labels=self.labels,
-            drop=self.drop,
-            image_size=self.image_size,
-        )
+        return read(**asdict(self))
 
 
 @dataclass(frozen=True)

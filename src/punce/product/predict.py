@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,9 @@ from punce.data.tables import column_names, is_csv, is_parquet
 from punce.errors import InputError
 from punce.models.table import TableRoute
 from punce.storage.files import refuse_to_replace_input, replacing
+
+# Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
+_SCHEMA = pa.schema([("row", pa.int64()), ("id", pa.string()), ("probability", pa.float64()), ("called", pa.bool_())])
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,12 @@ def run_predict(
     source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
     rows = called = 0
     notes = _Notes()
-    with replacing(out) as temporary:
-        writer = _writer(out, temporary)
-        try:
-            for batch in source.batches():
-                with notes.of_batch(batch, rows):
-                    scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
-                writer.write(scored)
-                rows, called = rows + len(scored), called + int(scored["called"].sum())
-        finally:
-            writer.close()
+    with replacing(out) as temporary, _writing(out, temporary) as write:
+        for batch in source.batches():
+            with notes.of_batch(batch, rows):
+                scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
+            write(scored)
+            rows, called = rows + len(scored), called + int(scored["called"].sum())
     return PredictOutcome(rows, called, classifier.threshold_, notes.lines())
 
 
@@ -144,36 +143,14 @@ def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: 
     )
 
 
-class _CsvWriter:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", newline="", encoding="utf-8")
-        self._header = True
-
-    def write(self, frame: pd.DataFrame) -> None:
-        frame.to_csv(self._file, index=False, header=self._header)
-        self._header = False
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _ParquetWriter:
-    _SCHEMA = pa.schema(
-        [("row", pa.int64()), ("id", pa.string()), ("probability", pa.float64()), ("called", pa.bool_())]
-    )
-
-    def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, self._SCHEMA)
-
-    def write(self, frame: pd.DataFrame) -> None:
-        self._writer.write_table(pa.Table.from_pandas(frame, self._SCHEMA, preserve_index=False))
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-def _writer(out: Path, temporary: Path) -> _CsvWriter | _ParquetWriter:
-    if out.suffix not in (".csv", ".parquet"):
+@contextmanager
+def _writing(out: Path, temporary: Path) -> Iterator[Callable[[pd.DataFrame], Any]]:
+    """A function that appends a batch to the file, in the form that the name of `out` asks for."""
+    if out.suffix == ".csv":
+        with temporary.open("w", newline="", encoding="utf-8") as file:
+            yield lambda frame: frame.to_csv(file, index=False, header=file.tell() == 0)
+    elif out.suffix == ".parquet":
+        with pq.ParquetWriter(temporary, _SCHEMA) as writer:
+            yield lambda frame: writer.write_table(pa.Table.from_pandas(frame, _SCHEMA, preserve_index=False))
+    else:
         raise InputError(f"the result must be a .csv or .parquet file, got {out.name}")
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    return _CsvWriter(temporary) if out.suffix == ".csv" else _ParquetWriter(temporary)

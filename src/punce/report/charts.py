@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -19,7 +20,7 @@ _PANEL, _SMALL, _GAP = 170.0, 90.0, 40.0  # heights of the score chart's panels 
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """Data values low..high to pixels start..stop."""
 
     low: float
@@ -112,7 +113,7 @@ def tick_label(value: float) -> str:
     return f"{value:.3g}"
 
 
-def x_axis(frame: Frame, scale: Scale, title: str, *, most: int = 6) -> Markup:
+def x_axis(frame: Frame, scale: Axis, title: str, *, most: int = 6) -> Markup:
     """Ticks, numbers and a title below the frame."""
     parts = [line(frame.left, frame.bottom, frame.right, frame.bottom, "axis")]
     for value in ticks(scale.low, scale.high, most):
@@ -124,7 +125,7 @@ def x_axis(frame: Frame, scale: Scale, title: str, *, most: int = 6) -> Markup:
     return group(parts)
 
 
-def y_axis(frame: Frame, scale: Scale, *, most: int = 4, label: Callable[[float], str] = tick_label) -> Markup:
+def y_axis(frame: Frame, scale: Axis, *, most: int = 4, label: Callable[[float], str] = tick_label) -> Markup:
     """Grid lines and numbers to the left of the frame."""
     parts = []
     for value in ticks(scale.low, scale.high, most):
@@ -160,9 +161,9 @@ def score_chart(histogram: Histogram, prior: float | None, threshold: float | No
     hidden = hidden_positives(histogram, prior)
     upper = Frame(46.0, 52.0, width - 12.0, 52.0 + _PANEL)
     lower = Frame(upper.left, upper.bottom + _GAP, upper.right, upper.bottom + _GAP + _SMALL)
-    x = Scale(histogram.edges[0], histogram.edges[-1], upper.left, upper.right)
-    y_upper = Scale(0.0, max(1.0, *histogram.unlabelled, *hidden), upper.bottom, upper.top)
-    y_lower = Scale(0.0, max(1.0, *histogram.labelled), lower.bottom, lower.top)
+    x = Axis(histogram.edges[0], histogram.edges[-1], upper.left, upper.right)
+    y_upper = Axis(0.0, max(1.0, *histogram.unlabelled, *hidden), upper.bottom, upper.top)
+    y_lower = Axis(0.0, max(1.0, *histogram.labelled), lower.bottom, lower.top)
     parts = [
         y_axis(upper, y_upper),
         _bars(histogram, list(histogram.unlabelled), x, y_upper, "bar unlabelled", "unlabelled rows"),
@@ -180,9 +181,9 @@ def score_chart(histogram: Histogram, prior: float | None, threshold: float | No
     return svg(width, lower.bottom + 44, _describe_scores(histogram, hidden, threshold), parts)
 
 
-def _bars(histogram: Histogram, counts: list[float] | list[int], x: Scale, y: Scale, cls: str, what: str) -> Markup:
+def _bars(histogram: Histogram, counts: list[float] | list[int], x: Axis, y: Axis, cls: str, what: str) -> Markup:
     bars = []
-    for low, high, n in zip(histogram.edges, histogram.edges[1:], counts, strict=False):
+    for (low, high), n in zip(pairwise(histogram.edges), counts, strict=True):
         if n > 0:  # a bar of height 0 would still show its tooltip
             tip = f"{low:.3g} to {high:.3g}: {tick_label(round(n, 1))} {what}"
             left, top = x(low) + 0.5, y(n)
@@ -217,7 +218,7 @@ def _describe_scores(histogram: Histogram, hidden: list[float], threshold: float
 def _share_above(histogram: Histogram, counts: tuple[int, ...], threshold: float) -> float:
     """Share of rows above the threshold, bins that it cuts counted in part."""
     above = 0.0
-    for low, high, n in zip(histogram.edges, histogram.edges[1:], counts, strict=False):
+    for (low, high), n in zip(pairwise(histogram.edges), counts, strict=True):
         above += n * min(1.0, max(0.0, (high - threshold) / (high - low)))
     return above / sum(counts) if sum(counts) else 0.0
 
@@ -230,8 +231,8 @@ def review_chart(curve: ReviewCurve, prior: float | None, width: int) -> Markup:
     last = _last_drawn(curve)
     rows = curve.rows[: last + 1]
     frame = Frame(46.0, 40.0, width - 16.0, 290.0)
-    x = Scale(0.0, float(rows[-1]), frame.left, frame.right)
-    y = Scale(0.0, 1.0, frame.bottom, frame.top)
+    x = Axis(0.0, float(rows[-1]), frame.left, frame.right)
+    y = Axis(0.0, 1.0, frame.bottom, frame.top)
     parts = [
         y_axis(frame, y, label=lambda value: f"{100 * value:.0f} %"),
         _band(rows, curve.recall, x, y, "band recall"),
@@ -248,18 +249,16 @@ def review_chart(curve: ReviewCurve, prior: float | None, width: int) -> Markup:
 
 
 def _last_drawn(curve: ReviewCurve) -> int:
-    for i, recall in enumerate(curve.recall):
-        if recall.value is not None and recall.value >= 0.99:
-            return i
-    return len(curve.rows) - 1
+    nearly_all = (i for i, recall in enumerate(curve.recall) if recall.value is not None and recall.value >= 0.99)
+    return next(nearly_all, len(curve.rows) - 1)
 
 
-def _line(rows: Sequence[int], values: Sequence[Interval], x: Scale, y: Scale, cls: str) -> Markup:
+def _line(rows: Sequence[int], values: Sequence[Interval], x: Axis, y: Axis, cls: str) -> Markup:
     points = [(x(k), y(v.value)) for k, v in zip(rows, values, strict=False) if v.value is not None]
     return path(points, cls) if points else Markup("")
 
 
-def _band(rows: Sequence[int], values: Sequence[Interval], x: Scale, y: Scale, cls: str) -> Markup:
+def _band(rows: Sequence[int], values: Sequence[Interval], x: Axis, y: Axis, cls: str) -> Markup:
     # Along the upper ends to the right, back along the lower ends: one closed outline.
     bounded = [(x(k), v.low, v.high) for k, v in zip(rows, values, strict=False) if None not in (v.low, v.high)]
     outline = [(at, y(high)) for at, _, high in bounded if high is not None]
@@ -288,7 +287,7 @@ def _describe_review(curve: ReviewCurve, last: int) -> str:
 
 def share_bar(value: float, low: float | None, high: float | None, width: int) -> Markup:
     """All unlabelled rows as one bar: the estimated positives, and the part the interval leaves open."""
-    x = Scale(0.0, 1.0, 0.0, float(width))
+    x = Axis(0.0, 1.0, 0.0, float(width))
     parts = [element("rect", x=0, y=0, width=width, height=18, rx=4, cls="bar rest")]
     if low is not None and high is not None:
         parts.append(element("rect", x=x(low), y=0, width=x(high) - x(low), height=18, cls="bar open"))
@@ -303,7 +302,7 @@ def share_bar(value: float, low: float | None, high: float | None, width: int) -
 
 def interval_mark(interval: Interval, true: float | None = None) -> Markup:
     """A dot with whiskers on the way from 0 to 100 %, and a diamond at the true value if there is one."""
-    x = Scale(0.0, 1.0, 8.0, 192.0)
+    x = Axis(0.0, 1.0, 8.0, 192.0)
     parts = [rect(8, 10, 184, 2, "track")]
     if interval.low is not None and interval.high is not None:
         parts.append(rect(x(interval.low), 8, max(2.0, x(interval.high) - x(interval.low)), 6, "whisker"))
@@ -324,8 +323,8 @@ def curve_panel(stage: str, name: str, epochs: Sequence[float], values: Sequence
     lows, highs = min(v for _, v in points), max(v for _, v in points)
     # Some room above and below; a curve that is flat gets room in proportion to its value.
     pad = (highs - lows) * 0.06 or abs(highs) * 0.05 or 0.5
-    x = Scale(min(e for e, _ in points), max(e for e, _ in points), frame.left, frame.right)
-    y = Scale(lows - pad, highs + pad, frame.bottom, frame.top)
+    x = Axis(min(e for e, _ in points), max(e for e, _ in points), frame.left, frame.right)
+    y = Axis(lows - pad, highs + pad, frame.bottom, frame.top)
     drawn = [(x(e), y(v)) for e, v in points]
     (first, start), (last, end) = points[0], points[-1]
     label = f"{stage}, {name}: from {start:.4g} at epoch {first:g} to {end:.4g} at epoch {last:g}."
@@ -339,7 +338,7 @@ def curve_panel(stage: str, name: str, epochs: Sequence[float], values: Sequence
     return svg(270, 160, label, parts)
 
 
-def _grid(frame: Frame, x: Scale, y: Scale) -> list[Markup]:
+def _grid(frame: Frame, x: Axis, y: Axis) -> list[Markup]:
     parts = []
     for value in ticks(y.low, y.high, 4):
         parts.append(line(frame.left, y(value), frame.right, y(value), "grid"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,7 @@ class Histogram:
         fits = bins >= 1 and bins == len(self.labelled) == len(self.unlabelled)
         _require(fits, f"histogram: {len(self.edges)} edges need {bins} counts of each kind")
         # Charts divide by the width of a bin.
-        rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
-        _require(rising, "histogram.edges must rise")
+        _require(_rises(self.edges), "histogram.edges must rise")
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,7 @@ class ReviewCurve:
     def __post_init__(self) -> None:
         fits = len(self.rows) == len(self.precision) == len(self.recall) > 0
         _require(fits, "review: rows, precision and recall must be equally many, at least one")
-        rising = all(a < b for a, b in zip(self.rows, self.rows[1:], strict=False))
-        _require(rising and self.rows[-1] <= self.of, "review.rows must rise and end at most at `of`")
+        _require(_rises(self.rows) and self.rows[-1] <= self.of, "review.rows must rise and end at most at `of`")
 
 
 @dataclass(frozen=True)
@@ -267,6 +266,10 @@ class ReportContent:
     def read(cls, path: str | Path) -> ReportContent:
         """Read ``report.json``."""
         return cls.from_json(load_json(Path(path)))
+
+
+def _rises(values: tuple[float, ...]) -> bool:
+    return all(a < b for a, b in pairwise(values))
 
 
 def _require(holds: bool, message: str) -> None:

@@ -14,6 +14,8 @@ import numpy as np
 
 from punce.errors import InputError
 
+_hints = cache(get_type_hints)  # the rows of a page are hundreds of the same few classes
+
 
 def encode(value: Any) -> Any:
     """Anything to JSON's types. NaN and infinity, which JSON lacks, become None; the unknown becomes its text."""
@@ -83,12 +85,10 @@ def _decode_tuple(inner: tuple[Any, ...], tree: Any, where: str) -> tuple[Any, .
 def _decode_fields(kind: Any, tree: dict[str, Any], where: str) -> Any:
     hints = _hints(kind)
     # Strict: a field that this version does not know would otherwise vanish from the page unnoticed.
-    unknown = sorted(set(tree) - set(hints))
-    if unknown:
+    if unknown := sorted(set(tree) - set(hints)):
         raise InputError(f"{where}: unknown field {unknown[0]!r}; known are {sorted(hints)}")
-    required = {f.name for f in dataclasses.fields(kind) if _has_no_default(f)}
-    missing = sorted(required - set(tree))
-    if missing:
+    no_default = [f for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
+    if missing := sorted({f.name for f in no_default} - set(tree)):
         raise InputError(f"{where}: the field {missing[0]!r} is missing")
     return kind(**{name: decode(hints[name], value, f"{where}.{name}") for name, value in tree.items()})
 
@@ -100,15 +100,6 @@ def _decode_scalar(kind: Any, tree: Any, where: str) -> Any:
     if type(tree) is not kind or (kind is float and not math.isfinite(tree)):
         raise _misfit(kind.__name__, tree, where)
     return tree
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _has_no_default(f: dataclasses.Field[Any]) -> bool:
-    return f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
 
 
 def _is(kind: type, tree: Any, where: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
-from punce.judging.metrics import prior_draws
+from punce.judging.metrics import checked_column, prior_draws
 from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
 from punce.scenario import check_prior
 
@@ -22,7 +22,7 @@ def score_histogram(
     p_scores: npt.ArrayLike, u_scores: npt.ArrayLike, *, bins: int = 25, axis: str | None = None
 ) -> Histogram:
     """Counts of P and U in equal bins: over [0, 1] when every score lies there, over the scores' range otherwise."""
-    p, u = _column(p_scores, "p_scores"), _column(u_scores, "u_scores")
+    p, u = checked_column(p_scores, "p_scores"), checked_column(u_scores, "u_scores")
     both = np.concatenate([p, u])
     # A fixed axis for probabilities, so that two reports can be compared by eye.
     is_probability = both.min() >= 0.0 and both.max() <= 1.0
@@ -51,7 +51,7 @@ def review_curve(
     list), without which the top of the list would read 0 or 100 % by chance. The band draws t and q from their Jeffreys
     posteriors, and π within `prior_interval` (of the same `confidence`) when that is given.
     """
-    p, u = _column(p_heldout, "p_heldout"), _column(u_scores, "u_scores")
+    p, u = checked_column(p_heldout, "p_heldout"), checked_column(u_scores, "u_scores")
     prior = check_prior(prior, open_interval=True)
     n = len(u) if n_rows is None else int(n_rows)
     if n < 1:
@@ -86,8 +86,8 @@ def prior_sensitivity(
     probability by π'/π (up to 1), which moves rows across the threshold. Rows are counted among `unlabelled`, the
     probabilities of all unlabelled rows (by default the held-out ones).
     """
-    p, u = _column(p_probability, "p_probability"), _column(u_probability, "u_probability")
-    everyone = u if unlabelled is None else _column(unlabelled, "unlabelled")
+    p, u = checked_column(p_probability, "p_probability"), checked_column(u_probability, "u_probability")
+    everyone = u if unlabelled is None else checked_column(unlabelled, "unlabelled")
     prior = check_prior(prior, open_interval=True)
     # A share must lie in (0, 1); a shift beyond that is left out.
     values = [value for value in (prior - shift, prior, prior + shift) if 0.0 < value < 1.0]
@@ -172,13 +172,3 @@ def _intervals(draws: Floats, confidence: float) -> tuple[Interval, ...]:
     low, high = np.minimum(low, value), np.maximum(high, value)
     stacked = np.round(np.stack([value, low, high], axis=1), 5).tolist()
     return tuple(Interval(*triple) for triple in stacked)
-
-
-def _column(values: npt.ArrayLike, name: str) -> Floats:
-    column = np.asarray(values, dtype=np.float64)
-    if column.ndim != 1 or len(column) == 0:
-        raise InputError(f"{name} must be a non-empty column of numbers, got shape {column.shape}")
-    bad = np.flatnonzero(~np.isfinite(column))
-    if len(bad):
-        raise InputError(f"{name}: {len(bad)} of {len(column)} are not finite, first at row {bad[0]}")
-    return column
