@@ -191,12 +191,9 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
     def _warn_of_few(self, labels: Labels) -> None:
         n_labelled = int((labels == POSITIVE).sum())
         if n_labelled < FEWEST_LABELLED:
-            warnings.warn(
-                f"{n_labelled} labelled row{'s' * (n_labelled > 1)}: the ranking is little more than nearness to them; "
-                "label more rows before relying on it",
-                ClassifierWarning,
-                stacklevel=4,
-            )
+            rows = f"{n_labelled} labelled row{'s' * (n_labelled > 1)}"
+            what = "the ranking is little more than nearness to them; label more rows before relying on it"
+            warnings.warn(f"{rows}: {what}", ClassifierWarning, stacklevel=4)
 
     def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
         n_labelled = int((labels == POSITIVE).sum())
@@ -209,18 +206,13 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         return assumed
 
     def _settings(self, folder: Path | None, weights: Floats | None = None) -> FitSettings:
+        as_given = ("loss", "risk", "transfer", "encoder", "scenario", "device", "progress")
         return FitSettings(
-            loss=self.loss,
-            risk=self.risk,
-            transfer=self.transfer,
-            encoder=self.encoder,
+            **{name: getattr(self, name) for name in as_given},
             prior=float("nan"),
-            scenario=self.scenario,
             random_state=self.seed_,
             epochs=plain(self.epochs),  # it is written to checkpoints as JSON
             configs=plain_configs(self.configs, self.loss, self.risk),
-            device=self.device,
-            progress=self.progress,
             folder=folder,
             weights=weights,
         )

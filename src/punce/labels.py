@@ -7,7 +7,6 @@ translate, what is refused, and the words of the refusal. Everything behind it s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,11 +25,12 @@ NEGATIVE = -1
 Labels = npt.NDArray[np.int8]
 Setting = Literal["pu", "pnu"]
 
-_TRUE_WORDS = frozenset({"1", "1.0", "true", "yes", "positive", "pos", "t", "y"})
-_UNLABELLED_WORDS = frozenset(
-    {"0", "0.0", "false", "no", "unlabelled", "unlabeled", "unknown", "f", "n", "", "nan", "none", "null"}
-)
-_NEGATIVE_WORDS = frozenset({"-1", "-1.0", "negative", "neg"})
+_WORDS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "positive", "pos", "t", "y"), POSITIVE),
+    **dict.fromkeys(("0", "0.0", "false", "no", "unlabelled", "unlabeled", "unknown", "f", "n"), UNLABELLED),
+    **dict.fromkeys(("", "nan", "none", "null"), UNLABELLED),  # how empty cells are written
+    **dict.fromkeys(("-1", "-1.0", "negative", "neg"), NEGATIVE),
+}
 _SHOWN = 5
 
 
@@ -47,8 +47,13 @@ def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Label
     column = _one_dimensional(y)
     if positive is not None:
         return _equal_to_positive(column, positive)
-    labels = _from_numbers(column) if _is_numeric(column) else _from_words(column)
-    return _in_setting(labels, setting)
+    is_numeric = pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
+    labels = _from_numbers(column) if is_numeric else _from_words(column)
+    if setting == "pnu" or not (labels == NEGATIVE).any():
+        return labels
+    if (labels == UNLABELLED).any():
+        refuse_negatives(labels, "The PU setting")
+    return np.where(labels == NEGATIVE, UNLABELLED, labels).astype(np.int8)
 
 
 def labels_of_rows(y: Any, X: Any) -> Labels:
@@ -127,7 +132,11 @@ def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labe
     """Refuse values outside {1, 0, -1}, naming the first offending rows. Works on arrays and tensors alike."""
     bad = (labels != POSITIVE) & (labels != UNLABELLED) & (labels != NEGATIVE)
     if bool(bad.any()):
-        raise _outside_vocabulary(np.asarray(labels.tolist()), np.asarray(bad.tolist()), where)
+        values, rows = np.asarray(labels.tolist()), np.flatnonzero(np.asarray(bad.tolist()))
+        raise InputError(
+            f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); {len(rows)} of "
+            f"{len(values)} are not: values {np.unique(values[rows])[:_SHOWN].tolist()}, first at {_rows(rows)}"
+        )
 
 
 def refuse_negatives(labels: npt.NDArray[Any] | torch.Tensor, who: str) -> None:
@@ -158,10 +167,6 @@ def _one_dimensional(y: Any) -> pd.Series[Any]:
     return pd.Series(values).reset_index(drop=True)
 
 
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    return pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
-
-
 def _from_numbers(column: pd.Series[Any]) -> Labels:
     values = column.astype("Float64").fillna(UNLABELLED).to_numpy(dtype=np.float64, na_value=UNLABELLED)
     values = np.where(np.isnan(values), UNLABELLED, values)  # 1 against empty
@@ -171,21 +176,15 @@ def _from_numbers(column: pd.Series[Any]) -> Labels:
 
 def _from_words(column: pd.Series[Any]) -> Labels:
     words = column.astype("string").fillna("").str.strip().str.lower()
-    labels = np.full(len(words), 2, dtype=np.int8)
-    for meaning, vocabulary in (
-        (POSITIVE, _TRUE_WORDS),
-        (UNLABELLED, _UNLABELLED_WORDS),
-        (NEGATIVE, _NEGATIVE_WORDS),
-    ):
-        labels[words.isin(list(vocabulary)).to_numpy()] = meaning
-    unknown = labels == 2
+    meaning = words.map(_WORDS)
+    unknown = meaning.isna().to_numpy()
     if unknown.any():
         seen = column[unknown].astype("string").unique()[:_SHOWN].tolist()
         raise InputError(
             f"labels hold values without a known meaning: {seen}, first at {_rows(np.flatnonzero(unknown))}; "
             "use 1/0, true/false or 1/empty, or name the positive value (positive=..., --positive VALUE)"
         )
-    return labels
+    return meaning.to_numpy().astype(np.int8)
 
 
 def _equal_to_positive(column: pd.Series[Any], positive: Any) -> Labels:
@@ -199,23 +198,6 @@ def _equal_to_positive(column: pd.Series[Any], positive: Any) -> Labels:
         seen = column.astype("string").dropna().unique()[:_SHOWN].tolist()
         raise InputError(f"no row equals the positive value {positive!r}; the label column holds {seen}")
     return np.where(is_p, POSITIVE, UNLABELLED).astype(np.int8)
-
-
-def _in_setting(labels: Labels, setting: Setting) -> Labels:
-    if setting == "pnu" or not (labels == NEGATIVE).any():
-        return labels
-    if (labels == UNLABELLED).any():
-        refuse_negatives(labels, "The PU setting")
-    return np.where(labels == NEGATIVE, UNLABELLED, labels).astype(np.int8)
-
-
-def _outside_vocabulary(values: npt.NDArray[Any], bad: npt.NDArray[Any], where: str) -> InputError:
-    rows = np.flatnonzero(bad)
-    seen: Sequence[Any] = np.unique(values[rows])[:_SHOWN].tolist()
-    return InputError(
-        f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); "
-        f"{len(rows)} of {len(values)} are not: values {seen}, first at {_rows(rows)}"
-    )
 
 
 def _rows(rows: npt.NDArray[Any]) -> str:

@@ -45,12 +45,11 @@ class Way:
 
 _NETWORK = ("loss", "risk", "transfer", "epochs", "device")
 _RISK_AND_EPOCHS = ("loss", "risk", "epochs", "device")  # loss=None among them: it is what chose this way
+_NO_TRANSFER = "loss=None trains encoder and head together; transfer needs a loss to transfer from"
 
 WAYS: dict[str, Way] = {
     "ensemble": Way(
-        "the ensemble for tables",
-        instead="encoder='mlp' trains a network, which uses {}",
-        takes_weights=True,
+        "the ensemble for tables", instead="encoder='mlp' trains a network, which uses {}", takes_weights=True
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
     "fixed": Way(
@@ -67,17 +66,9 @@ WAYS: dict[str, Way] = {
         "{loss}, then {risk} on transformer and head", _NETWORK, ("loss", "pretrain", "risk", "probe", "finetune")
     ),
     "joint": Way(
-        "{risk} on encoder and head, without pretraining",
-        _RISK_AND_EPOCHS,
-        ("risk", "finetune"),
-        "loss=None trains encoder and head together; transfer needs a loss to transfer from",
+        "{risk} on encoder and head, without pretraining", _RISK_AND_EPOCHS, ("risk", "finetune"), _NO_TRANSFER
     ),
-    "joint vpu": Way(
-        "vPU on encoder and head, without pretraining",
-        _RISK_AND_EPOCHS,
-        ("vpu",),
-        "loss=None trains encoder and head together; transfer needs a loss to transfer from",
-    ),
+    "joint vpu": Way("vPU on encoder and head, without pretraining", _RISK_AND_EPOCHS, ("vpu",), _NO_TRANSFER),
     "selfpu": Way(
         "Self-PU from scratch",
         ("risk", "epochs", "device"),

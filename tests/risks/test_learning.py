@@ -38,7 +38,7 @@ def digits() -> Digits:
     labels[rng.permutation(np.flatnonzero(y[train] == 1))[:200]] = 1
     prior = float(y[train][labels == 0].mean())
     forest = RandomForestClassifier(60, min_samples_leaf=3, random_state=0)
-    weights = weighted_duplicates(x[train], labels, prior, model=forest, n_splits=3).weights
+    weights = weighted_duplicates(x[train], labels, prior, model=forest, n_splits=3)
     columns = (torch.from_numpy(x[train]), torch.from_numpy(labels), prior, torch.from_numpy(weights).float())
     return Digits(*columns, torch.from_numpy(x[test]), y[test])
 

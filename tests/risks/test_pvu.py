@@ -106,15 +106,15 @@ def test_decision_threshold_has_elkan_and_notos_as_a_special_case() -> None:
 
 def test_weights_recover_the_posterior() -> None:
     X, labels, posterior = gaussian_pu(6000, prior=0.3, n_p=2000)
-    result = weighted_duplicates(X, labels)
+    weights = weighted_duplicates(X, labels)
     is_u = labels == 0
-    assert result.weights.shape == (8000,)
-    assert (result.weights[~is_u] == 1).all()
-    assert result.weights.min() >= 0.0
-    assert result.weights.max() <= 1.0
+    assert weights.shape == (8000,)
+    assert (weights[~is_u] == 1).all()
+    assert weights.min() >= 0.0
+    assert weights.max() <= 1.0
     rescaled = weighted_duplicates(X, labels, prior=0.3)
-    assert rescaled.weights[is_u].mean() == pytest.approx(0.3, abs=1e-12)
-    error = np.abs(rescaled.weights[is_u] - posterior[is_u]).mean()
+    assert rescaled[is_u].mean() == pytest.approx(0.3, abs=1e-12)
+    error = np.abs(rescaled[is_u] - posterior[is_u]).mean()
     # The logistic P-vs-U model is itself an approximation here (its true log-odds level off at c).
     assert error < 0.09
     assert error < np.abs(0.3 - posterior[is_u]).mean() / 4
@@ -123,9 +123,9 @@ def test_weights_recover_the_posterior() -> None:
 def test_c_is_right_for_separable_classes_and_too_low_for_overlapping_ones() -> None:
     true_c = 2000 / (2000 + 0.3 * 6000)
     X, labels, _ = gaussian_pu(6000, prior=0.3, n_p=2000, distance=4.0)
-    assert weighted_duplicates(X, labels).label_frequency == pytest.approx(true_c, abs=0.02)
+    assert label_frequency_from_positives(out_of_fold_scores(X, labels), labels) == pytest.approx(true_c, abs=0.02)
     X, labels, _ = gaussian_pu(6000, prior=0.3, n_p=2000)
-    assert weighted_duplicates(X, labels).label_frequency < true_c - 0.04
+    assert label_frequency_from_positives(out_of_fold_scores(X, labels), labels) < true_c - 0.04
 
 
 def test_scores_are_out_of_fold() -> None:

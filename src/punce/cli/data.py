@@ -65,13 +65,8 @@ def _parts(dataset: Dataset) -> Table:
     from rich.table import Table
 
     table = Table("part", "rows", "positive", "share", title=f"{dataset.name}: positive is {dataset.positive}")
-    parts: dict[str, Part | None] = {
-        "train": dataset.train,
-        "validation": dataset.validation,
-        "test": dataset.test,
-    }
-    for name, part in parts.items():
+    for name in ("train", "validation", "test"):
+        part: Part | None = getattr(dataset, name)
         if part is not None:
-            share = part.n_positive / len(part)
-            table.add_row(name, f"{len(part):,}", f"{part.n_positive:,}", f"{share:.4f}")
+            table.add_row(name, f"{len(part):,}", f"{part.n_positive:,}", f"{part.n_positive / len(part):.4f}")
     return table

@@ -57,14 +57,10 @@ def fit(
     texts, and tables with --encoder mlp). An option that would have no effect is refused.
     """
     given = dict(ctx.params)  # before any import: every name that is bound here is an option
-    chosen = frozenset(name for name in given if _was_given(ctx, name))
+    sources = {name: ctx.get_parameter_source(name) for name in given}
+    chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
     run = _plan if dry_run else _run
     run(given, chosen, out or Path("runs") / data.resolve().stem)
-
-
-def _was_given(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:

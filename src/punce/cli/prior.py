@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punce import __version__
 from punce.cli import reading
 
 if TYPE_CHECKING:
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from punce.data import UserData
+    from punce.labels import Labels
     from punce.priors import PriorEstimate, PriorTable
+
+    Floats = npt.NDArray[np.float64]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PICTURE = 56
@@ -42,10 +47,12 @@ def prior(
     from rich.console import Console
 
     from punce.scenario import check_scenario
-    from punce.storage.files import existing, refuse_to_replace_input
+    from punce.storage.files import existing, refuse_to_replace_input, write_text
 
     check_scenario(scenario)
     existing(data)  # before the second that importing scikit-learn takes
+    import numpy as np
+
     from punce.data import TableEncoder
     from punce.errors import InputError
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
@@ -62,13 +69,15 @@ def prior(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
         scores = held_out_scores(features, rows.labels, random_state=seed)
-        known: Any = {"scores": _finite(scores), "random_state": seed, "scenario": scenario}
+        # Rows labelled negative have no score and are set aside; any number stands for it.
+        known: Any = {"scores": np.nan_to_num(scores), "random_state": seed, "scenario": scenario}
         found = estimate_prior(features, rows.labels, method, **known)
     _show(console, found, scores, rows.labels)
     for note in rows.notes:
         console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
     if out is not None:
-        _write(out, data, scenario, seed, found)
+        record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
+        write_text(out, json.dumps(record, indent=2) + "\n")
         console.print(f"written: {out}", highlight=False, markup=False, soft_wrap=True, style="dim")
 
 
@@ -87,30 +96,12 @@ def _read(data: Path, label: str | None, **options: Any) -> UserData:
         raise
 
 
-def _finite(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Rows labelled negative have no score and are set aside; any number stands for it."""
-    import numpy as np
-
-    return np.nan_to_num(scores)
-
-
-def _estimates(found: PriorEstimate | PriorTable) -> list[PriorEstimate]:
-    from punce.priors import PriorTable
-
-    return list(found) if isinstance(found, PriorTable) else [found]
-
-
-def _show(
-    console: Console,
-    found: PriorEstimate | PriorTable,
-    scores: npt.NDArray[np.float64],
-    labels: npt.NDArray[np.int8],
-) -> None:
+def _show(console: Console, found: PriorEstimate | PriorTable, scores: Floats, labels: Labels) -> None:
     from rich.markup import escape
 
     from punce.priors import PriorTable
 
-    estimates = _estimates(found)
+    estimates = list(found) if isinstance(found, PriorTable) else [found]
     first = estimates[0]
     n_u = int((labels == 0).sum())
     console.print(
@@ -164,7 +155,7 @@ def _interval(low: float, value: float, high: float) -> str:
     return "".join(cells)
 
 
-def _picture(scores: npt.NDArray[np.float64], labels: npt.NDArray[np.int8]) -> str:
+def _picture(scores: Floats, labels: Labels) -> str:
     """The held-out scores of both groups as two rows of bars on one scale."""
     import numpy as np
 
@@ -186,13 +177,3 @@ def _bars(counts: npt.NDArray[np.intp]) -> str:
     """Bars of eighths; an occupied cell always shows."""
     top = max(int(counts.max()), 1)
     return "".join(" " if c == 0 else _BARS[max(0, -(-8 * int(c) // top) - 1)] for c in counts)
-
-
-def _write(out: Path, data: Path, scenario: str, seed: int, found: PriorEstimate | PriorTable) -> None:
-    import json
-
-    from punce import __version__
-    from punce.storage.files import write_text
-
-    record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
-    write_text(out, json.dumps(record, indent=2) + "\n")

@@ -45,7 +45,7 @@ def reproduce(
     """Fill the paper's tables and figures."""
     from rich.console import Console
 
-    from punce.errors import WriteError
+    from punce.errors import InputError, WriteError
     from punce.experiments import find_experiments
     from punce.experiments.plan import make_plan, require_data
     from punce.experiments.runner import run_cells
@@ -53,7 +53,8 @@ def reproduce(
     from punce.experiments.store import ResultStore
     from punce.experiments.watching import MatrixProgress, show_plan
 
-    _require_jobs(jobs)
+    if jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {jobs}")
     experiments, chosen = find_experiments(tables), find_scale(scale)
     store = ResultStore(results, f"{scale}-one-step" if one_step else scale)
     plan = make_plan(experiments, chosen, store, seeds=_seeds(seeds), only=only or (), one_step=one_step)
@@ -105,13 +106,6 @@ def _seeds(text: str | None) -> list[int] | None:
     if not numbers or min(numbers) < 0:
         raise InputError(f"--seeds needs at least one seed, and none below 0, got {text!r}")
     return numbers
-
-
-def _require_jobs(jobs: int) -> None:
-    from punce.errors import InputError
-
-    if jobs < 1:
-        raise InputError(f"--jobs must be at least 1, got {jobs}")
 
 
 def _pool(jobs: int, cluster: str | None, scale: Scale) -> InProcess:

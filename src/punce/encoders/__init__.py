@@ -48,15 +48,5 @@ def row_options(name: str, row_shape: tuple[int, ...]) -> dict[str, int]:
     return {"in_channels": channels, "image_size": height}
 
 
-__all__ = [
-    "ENCODERS",
-    "MLP",
-    "AllConv",
-    "Encoder",
-    "Identity",
-    "Linear",
-    "ResNet18",
-    "Transformer",
-    "build_encoder",
-    "row_options",
-]
+__all__ = ["ENCODERS", "MLP", "AllConv", "Encoder", "Identity", "Linear", "ResNet18", "Transformer"]
+__all__ += ["build_encoder", "row_options"]

@@ -22,11 +22,7 @@ class MLP(Encoder):
         super().__init__()
         hidden = scaled(5000, width)
         self.in_features, self.width = in_features, width
-        self.backbone = nn.Sequential(
-            *_layer(in_features, hidden),
-            *_layer(hidden, hidden),
-            *_layer(hidden, 50),
-        )
+        self.backbone = nn.Sequential(*_layer(in_features, hidden), *_layer(hidden, hidden), *_layer(hidden, 50))
         # Not scaled by width: the appendix's bottleneck of 50 features is part of the method.
         self.projector = projector(50, 300, 50)
         self.online_head = nn.Linear(50, 1)

@@ -8,7 +8,7 @@ longest row of a few rows of similar length.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -68,11 +68,7 @@ class Transformer(Encoder):
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
         """Token numbers of texts, −1 beyond the end of each. Shape: n texts -> int32 (n, L), L at most max_length."""
-        rows = self._token_lists(texts)
-        tokens = np.full((len(rows), max(map(len, rows), default=1)), NO_TOKEN, dtype=np.int32)
-        for row, numbers in zip(tokens, rows, strict=True):
-            row[: len(numbers)] = numbers
-        return torch.from_numpy(tokens)
+        return _padded(self._token_lists(texts))
 
     def _token_lists(self, texts: Sequence[str]) -> list[list[int]]:
         if isinstance(texts, str):
@@ -129,7 +125,8 @@ class Transformer(Encoder):
         result = torch.empty(len(rows), self.feature_size)
         self.eval()
         with shown:
-            for chosen in _chunks(order, at_once):
+            for start in range(0, len(order), at_once):
+                chosen = order[start : start + at_once]
                 result[chosen] = self._pooled(_padded([rows[i] for i in chosen]).to(device)).float().cpu()
                 shown.advance("")
         # Dropout was off; the caller gets the module back in the mode it had.
@@ -191,13 +188,10 @@ def _longest(network: nn.Module, tokenizer: Any) -> int:
 
 
 def _padded(rows: list[list[int]]) -> Tensor:
-    longest = max(map(len, rows))
-    return torch.tensor([row + [NO_TOKEN] * (longest - len(row)) for row in rows])
-
-
-def _chunks(order: list[int], size: int) -> Iterator[list[int]]:
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
+    tokens = np.full((len(rows), max(map(len, rows), default=1)), NO_TOKEN, dtype=np.int32)
+    for row, numbers in zip(tokens, rows, strict=True):
+        row[: len(numbers)] = numbers
+    return torch.from_numpy(tokens)
 
 
 def _checked(x: Tensor) -> Tensor:

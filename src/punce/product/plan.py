@@ -104,19 +104,15 @@ class RunFolder:
         with locked(self.path / _LOCK) if is_first else nullcontext(True) as is_alone:
             if not is_alone:
                 raise InputError(f"another process is fitting in {self.path}; wait for it, or use --out")
-            if is_first and self.open():
+            # Asked again inside the lock: another process may have finished a run here in between.
+            if is_first and self.resumes():
                 say(f"resuming the unfinished run in {self.path}")
+            elif is_first:
+                self._write(finished=False)
             collectives.any_rank(False)  # the other ranks wait until the folder is there
             yield
             if is_first:  # finished: whoever still gets the lock, or a new one, finds a finished run and is refused
                 (self.path / _LOCK).unlink(missing_ok=True)
-
-    def open(self) -> bool:
-        """Take the folder; True if it holds an unfinished run of the same configuration to resume."""
-        resumes = self.resumes()
-        if not resumes:
-            self._write(finished=False)
-        return resumes
 
     def resumes(self) -> bool:
         """Whether it holds an unfinished run of the same configuration; refuses a folder with anything else in it."""
@@ -125,7 +121,10 @@ class RunFolder:
             if self.path.is_dir() and any(entry.name != _LOCK for entry in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no punce run; name another folder with --out")
             return False
-        saved = self._saved(file)
+        try:
+            saved = dict(json.loads(file.read_text()))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
         if saved.pop("finished", False):
             raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
         asked, before = _flat(self._config), _flat({k: v for k, v in saved.items() if k not in ("ran", "reading")})
@@ -139,7 +138,7 @@ class RunFolder:
 
     def forget(self) -> None:
         """Remove a folder in which nothing was trained yet."""
-        if not (self.work).exists():
+        if not self.work.exists():
             shutil.rmtree(self.path, ignore_errors=True)
 
     def finish(self, reading: dict[str, Any], ran: dict[str, Any]) -> None:
@@ -149,14 +148,6 @@ class RunFolder:
 
     def _write(self, **more: Any) -> None:
         write_text(self.path / "config.json", json.dumps({**self._config, **more}, indent=1) + "\n")
-
-    @staticmethod
-    def _saved(file: Path) -> dict[str, Any]:
-        try:
-            saved = json.loads(file.read_text())
-        except ValueError as error:
-            raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
-        return saved if isinstance(saved, dict) else {}
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

@@ -47,10 +47,8 @@ def render_report(content: ReportContent) -> str:
     return words.printable(html)
 
 
-def write_report(content: ReportContent, path: str | Path, *, json_path: str | Path | None = None) -> Path:
-    """Write the page, and ``report.json`` too if asked; each file appears whole or not at all."""
-    if json_path is not None:
-        write_text(Path(json_path), json.dumps(content.to_json(), allow_nan=False))
+def write_report(content: ReportContent, path: str | Path) -> Path:
+    """Write the page, whole or not at all."""
     write_text(Path(path), render_report(content))
     return Path(path)
 

@@ -16,18 +16,17 @@ from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRo
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
+_SHIFT = 0.1  # how much lower or higher the prior is in the other rows of the table
 
 
-def score_histogram(
-    p_scores: npt.ArrayLike, u_scores: npt.ArrayLike, *, bins: int = 25, axis: str | None = None
-) -> Histogram:
+def score_histogram(p_scores: npt.ArrayLike, u_scores: npt.ArrayLike, *, bins: int = 25) -> Histogram:
     """Counts of P and U in equal bins: over [0, 1] when every score lies there, over the scores' range otherwise."""
     p, u = checked_column(p_scores, "p_scores"), checked_column(u_scores, "u_scores")
     both = np.concatenate([p, u])
     # A fixed axis for probabilities, so that two reports can be compared by eye.
     is_probability = both.min() >= 0.0 and both.max() <= 1.0
     edges = np.linspace(0.0, 1.0, bins + 1) if is_probability else np.histogram_bin_edges(both, bins)
-    named = axis or ("Estimated probability of being positive" if is_probability else "Score")
+    named = "Estimated probability of being positive" if is_probability else "Score"
     labelled, unlabelled = (np.histogram(values, edges)[0] for values in (p, u))
     return Histogram(tuple(edges.tolist()), tuple(labelled.tolist()), tuple(unlabelled.tolist()), named)
 
@@ -78,9 +77,8 @@ def prior_sensitivity(
     threshold: float,
     *,
     unlabelled: npt.ArrayLike | None = None,
-    shift: float = 0.1,
 ) -> tuple[SensitivityRow, ...]:
-    """What follows if the prior were `shift` lower or higher, from held-out calibrated probabilities.
+    """What follows if the prior were 0.1 lower or higher, from held-out calibrated probabilities.
 
     P(y=1|x) = π·f_P(x)/f_U(x), and neither density depends on what we believe π to be: another prior scales every
     probability by π'/π (up to 1), which moves rows across the threshold. Rows are counted among `unlabelled`, the
@@ -90,7 +88,7 @@ def prior_sensitivity(
     everyone = u if unlabelled is None else checked_column(unlabelled, "unlabelled")
     prior = check_prior(prior, open_interval=True)
     # A share must lie in (0, 1); a shift beyond that is left out.
-    values = [value for value in (prior - shift, prior, prior + shift) if 0.0 < value < 1.0]
+    values = [value for value in (prior - _SHIFT, prior, prior + _SHIFT) if 0.0 < value < 1.0]
     return tuple(_at_prior(p, u, everyone, value, value / prior, threshold) for value in values)
 
 

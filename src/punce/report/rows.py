@@ -27,19 +27,19 @@ _MAP_POINTS = 1000  # t-SNE of 3,000 points took a third of the time of a whole 
 _TILE_SIZES = (40, 32, 28, 24, 20, 16, 12, 8)
 
 
-def map_rows(labels: npt.ArrayLike, *, limit: int = _MAP_POINTS, random_state: int = 0) -> npt.NDArray[np.int64]:
+def map_rows(labels: npt.ArrayLike, *, limit: int = _MAP_POINTS) -> npt.NDArray[np.int64]:
     """Which rows to put on the map: all when they fit, else at most a third labelled and the rest unlabelled."""
     values = np.asarray(labels)
     if len(values) <= limit:
         return np.arange(len(values))
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     labelled, rest = (rng.permutation(np.flatnonzero(side)) for side in (values != 0, values == 0))
     # At most a third labelled, but more if there are too few unlabelled rows to fill the map.
     from_labelled = max(min(len(labelled), limit // 3), limit - len(rest))
     return np.sort(np.concatenate([labelled[:from_labelled], rest[: limit - from_labelled]]))
 
 
-def lay_out(features: npt.ArrayLike, *, random_state: int = 0) -> tuple[npt.NDArray[np.float64], str]:
+def lay_out(features: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], str]:
     """Coordinates (n, 2) of the rows and the method's name: t-SNE on principal components, PCA for few rows."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
@@ -49,11 +49,11 @@ def lay_out(features: npt.ArrayLike, *, random_state: int = 0) -> tuple[npt.NDAr
     if n < 3 or d < 2:
         return np.pad(values[:, :2], ((0, 0), (0, max(0, 2 - d)))), "features"
     # t-SNE on 50 components is as good as on thousands, and much faster.
-    reduced = PCA(min(50, n, d), random_state=random_state).fit_transform(values)
+    reduced = PCA(min(50, n, d), random_state=0).fit_transform(values)
     # t-SNE of few rows invents clusters.
     if n < 50:
         return reduced[:, :2], "PCA"
-    tsne = TSNE(perplexity=min(30.0, n / 4), init="pca", angle=0.7, max_iter=500, random_state=random_state)
+    tsne = TSNE(perplexity=min(30.0, n / 4), init="pca", angle=0.7, max_iter=500, random_state=0)
     with limited_threads(1):  # 500 short parallel loops: beside another process, threads wait longer than they work
         return np.asarray(tsne.fit_transform(reduced), dtype=np.float64), "t-SNE"
 
@@ -164,15 +164,13 @@ def thumbnail(image: npt.ArrayLike | Image.Image, size: int = 64) -> str:
     return _uri(picture, "PNG", optimize=True)
 
 
-def thumbnail_sheet(
-    images: Iterable[npt.ArrayLike | Image.Image], *, tile: int = 40, budget: int = 700_000
-) -> ThumbnailSheet:
+def thumbnail_sheet(images: Iterable[npt.ArrayLike | Image.Image], *, budget: int = 700_000) -> ThumbnailSheet:
     """All pictures as square tiles of one WebP picture of at most `budget` bytes, with smaller tiles if need be."""
     pictures = [_flat(as_picture(image)) for image in images]
     if not pictures:
         raise InputError("a thumbnail sheet needs at least one picture")
     largest = max(max(picture.size) for picture in pictures)
-    start = min(tile, largest)
+    start = min(_TILE_SIZES[0], largest)  # small pictures are not enlarged
     sizes = [start, *(size for size in _TILE_SIZES if size < start)]
     # Smaller tiles until the sheet fits the budget; the smallest is taken in any case.
     for size in sizes:

@@ -81,7 +81,15 @@ def checked_scores(scores: Tensor, name: str = "scores") -> Tensor:
     if scores.dim() != 1:
         hint = "; squeeze the last dimension: scores.squeeze(1)" if scores.shape[1:] == (1,) else ""
         raise InputError(f"{name} must have shape (b,), got {tuple(scores.shape)}{hint}")
-    _refuse_non_finite(scores, name)
+    finite = torch.isfinite(scores.detach())
+    if not bool(finite.all()):
+        rows = torch.nonzero(~finite).flatten().tolist()
+        shown = ", ".join(f"{row} ({float(scores[row])})" for row in rows[:_SHOWN])
+        raise InputError(
+            f"{name}: {len(rows)} of {len(scores)} are not finite, "
+            f"at row {shown}{', …' if len(rows) > _SHOWN else ''}; "
+            "lower the learning rate or look for NaN in these input rows"
+        )
     return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
 
 
@@ -94,18 +102,6 @@ def checked_batch(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         raise InputError(f"labels must have the shape of scores {tuple(scores.shape)}, got {tuple(labels.shape)}")
     check_vocabulary(labels)
     return scores, labels.to(scores.device)
-
-
-def _refuse_non_finite(values: Tensor, name: str) -> None:
-    finite = torch.isfinite(values.detach())
-    if bool(finite.all()):
-        return
-    rows = torch.nonzero(~finite).flatten().tolist()
-    shown = ", ".join(f"{row} ({float(values[row])})" for row in rows[:_SHOWN])
-    raise InputError(
-        f"{name}: {len(rows)} of {len(values)} are not finite, at row {shown}{', …' if len(rows) > _SHOWN else ''}; "
-        "lower the learning rate or look for NaN in these input rows"
-    )
 
 
 # Surrogate losses ------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ targets the unlabelled mix, add :func:`punce.scenario.logit_shift` to the scores
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,18 +29,6 @@ _INNER_FOLDS = 3
 _EDGE = 1e-6  # keeps g/(1−g) finite where a model is certain
 
 
-@dataclass(frozen=True)
-class WeightedDuplicates:
-    """Row-aligned weights w(x) for ``PvU(correction="weighted")``, and the numbers behind them.
-
-    weights: (n,), 1 for labelled rows; label_frequency: c; out_of_fold: (n,) calibrated g(x).
-    """
-
-    weights: Floats
-    label_frequency: float
-    out_of_fold: Floats
-
-
 def weighted_duplicates(
     X: Any,
     labels: npt.NDArray[Any],
@@ -50,19 +37,21 @@ def weighted_duplicates(
     model: Any = None,
     n_splits: int = 5,
     random_state: int = 0,
-) -> WeightedDuplicates:
-    """Weights of the unlabelled rows. With `prior` their mean is the prior, else c from held-out positives sets it."""
+) -> Floats:
+    """w(x) of each row for ``PvU(correction="weighted")``, 1 for labelled rows. Shape: (n,).
+
+    With `prior` the mean over unlabelled rows is the prior, else c from held-out positives sets it.
+    """
     labels = np.asarray(labels)
     g = out_of_fold_scores(X, labels, model=model, n_splits=n_splits, random_state=random_state)
-    c = label_frequency_from_positives(g, labels)
     is_u = labels == UNLABELLED
     weights = np.ones(len(labels))
     if prior is None:
-        weights[is_u] = duplicate_weights(g[is_u], c)
+        weights[is_u] = duplicate_weights(g[is_u], label_frequency_from_positives(g, labels))
     else:
         # A known prior replaces c, whose estimate is too small where classes overlap.
         weights[is_u] = rescale_to_prior(_odds(g[is_u]), prior)
-    return WeightedDuplicates(weights, c, g)
+    return weights
 
 
 def out_of_fold_scores(
@@ -154,21 +143,16 @@ def _odds(g: Floats) -> Floats:
 def _calibrated(model: Any, n_positive: int) -> Any:
     from sklearn.base import clone
     from sklearn.calibration import CalibratedClassifierCV
-
-    if model is None:
-        return _regularised_logistic()
-    # Isotonic needs about a thousand rows of the rarer class; Platt's sigmoid has two parameters.
-    method = "isotonic" if n_positive >= 1000 else "sigmoid"
-    return CalibratedClassifierCV(clone(model), method=method, cv=_INNER_FOLDS)
-
-
-def _regularised_logistic() -> Any:
-    """Needs no calibration: an unweighted logistic regression matches its own base rate."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
+    if model is None:
+        # Needs no calibration: an unweighted logistic regression matches its own base rate.
+        return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
+    # Isotonic needs about a thousand rows of the rarer class; Platt's sigmoid has two parameters.
+    method = "isotonic" if n_positive >= 1000 else "sigmoid"
+    return CalibratedClassifierCV(clone(model), method=method, cv=_INNER_FOLDS)
 
 
 def _check_rows(X: Any, labels: npt.NDArray[Any], n_splits: int) -> None:

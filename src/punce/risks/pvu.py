@@ -57,8 +57,13 @@ class PvU(Risk):
         self.correction: Correction = correction
         self.surrogate = find_surrogate(surrogate)
         self.target_share = check_prior(target_share, "target_share")
-        if correction == "threshold":
-            self._require_threshold_settings()
+        if correction == "threshold" and prior is None:
+            raise InputError("PvU(correction='threshold') needs prior= to know where to cut")
+        if correction == "threshold" and self.surrogate.name != "logistic":
+            raise InputError(
+                "PvU(correction='threshold') cuts a probability, which only surrogate='logistic' estimates; "
+                f"got {self.surrogate.name!r}"
+            )
 
     @property
     def decision_score(self) -> float:
@@ -135,15 +140,6 @@ class PvU(Risk):
         )
         return torch.full_like(scores.detach(), self.prior)
 
-    def _require_threshold_settings(self) -> None:
-        if self.prior is None:
-            raise InputError("PvU(correction='threshold') needs prior= to know where to cut")
-        if self.surrogate.name != "logistic":
-            raise InputError(
-                "PvU(correction='threshold') cuts a probability, which only surrogate='logistic' estimates; "
-                f"got {self.surrogate.name!r}"
-            )
-
 
 # The weights w(x) in a training stage: given or computed once, and kept in checkpoints -----------------------------
 
@@ -199,5 +195,5 @@ def weights_of_training_rows(
     values = torch.zeros(len(labels), device=device)
     if collectives.rank() == 0:  # one rank makes them, so that all hold the same bits
         made = weighted_duplicates(features(), labels[train.numpy()], prior, random_state=seed)
-        values[train] = torch.from_numpy(made.weights).to(values)
+        values[train] = torch.from_numpy(made).to(values)
     return collectives.global_sum(values)

@@ -17,8 +17,6 @@ import math
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
-
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: successive counters land far apart
 _MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -85,13 +83,6 @@ def bell(hashes: Tensor) -> Tensor:
     # A byte has variance (256² − 1)/12 and mean 127.5; there are four of them.
     deviation = math.sqrt(4 * (256**2 - 1) / 12)
     return (total.to(torch.float32) - 510.0) / deviation
-
-
-def check_counter(seed: int, epoch: int) -> None:
-    """Refuse a seed or epoch that is not a whole number from 0 to 2⁶³ − 1."""
-    for name, value in (("seed", seed), ("epoch", epoch)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            raise InputError(f"{name} must be a whole number from 0 to 2**63 - 1, got {value!r}")
 
 
 def _mix(x: Tensor) -> Tensor:

@@ -98,7 +98,9 @@ class ImagePlan:
             pixels = x[part].to(torch.float32)
             for which in range(2):
                 out = result[which, part]
-                moved = _resample(pixels, places[which, part], centres, self.view.padding)
+                # One bilinear resampling for crop, flip and affine map.
+                grid = geometry.sampling_grid(places[which, part], centres)
+                moved = grid_sample(pixels, grid, padding_mode=self.view.padding, align_corners=False)
                 # Grey images have no colour to jitter: normalise and clamp only.
                 if colours is None:
                     torch.add(scaling.low, moved.mul_(scaling.step), out=out)
@@ -123,12 +125,6 @@ def _colours(view: Image, keys: Tensor, x: Tensor, scaling: _Scaling) -> tuple[T
     drawn = colour.matrices(colour.draw(keys, view))
     linear, pull = (scaling.step.view(-1, 1) * part.to(device=x.device, dtype=torch.float32) for part in drawn)
     return linear.view(2, len(x), 3, 3), pull.expand(-1, 3, 3).view(2, len(x), 3, 3)
-
-
-def _resample(pixels: Tensor, places: Tensor, centres: tuple[Tensor, Tensor], padding: Padding) -> Tensor:
-    """One bilinear grid_sample for crop, flip and affine map. (b, C, H, W), (b, 2, 3) -> (b, C, H, W)."""
-    grid = geometry.sampling_grid(places, centres)
-    return grid_sample(pixels, grid, padding_mode=padding, align_corners=False)
 
 
 def _recolour(moved: Tensor, linear: Tensor, pull: Tensor, scaling: _Scaling, out: Tensor) -> None:

@@ -57,10 +57,11 @@ class Draws:
     epoch: int
 
     def __post_init__(self) -> None:
-        # Row numbers enter a 32-bit product when a donor row is drawn (counter.below), hence the upper limit.
-        if isinstance(self.n_rows, bool) or not isinstance(self.n_rows, int) or not 1 <= self.n_rows < 1 << 31:
-            raise InputError(f"n_rows must be a whole number from 1 to 2**31 - 1, got {self.n_rows!r}")
-        counter.check_counter(self.seed, self.epoch)
+        # Row numbers enter a 32-bit product when a donor row is drawn (counter.below); seeds and epochs are int64.
+        for name, low, bits in (("n_rows", 1, 31), ("seed", 0, 63), ("epoch", 0, 63)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << bits:
+                raise InputError(f"{name} must be a whole number from {low} to 2**{bits} - 1, got {value!r}")
 
     def keys(self, rows: Tensor, n_batch: int, device: torch.device | str) -> list[Tensor]:
         """The keys of the first and of the second view of every row, (b,) each, for the functions of `counter`."""
@@ -129,26 +130,26 @@ def check_range(
         raise InputError(f"{name} must be {what} {'(' if open_below else '['}{low:g}, {high:g}], got {value!r}")
 
 
-def as_features(x: Tensor, name: str = "x", where: str = "row") -> Tensor:
+def as_features(x: Tensor) -> Tensor:
     """A batch of numeric rows as float32, refused when it is not two-dimensional or not finite. (b, d) -> (b, d)."""
     if not isinstance(x, Tensor):
-        raise InputError(f"{name} must be a torch tensor, got {type(x).__name__}")
+        raise InputError(f"x must be a torch tensor, got {type(x).__name__}")
     if x.ndim != 2 or x.shape[1] == 0:
-        raise InputError(f"{name} must be a matrix (rows, features), got shape {tuple(x.shape)}")
+        raise InputError(f"x must be a matrix (rows, features), got shape {tuple(x.shape)}")
     if x.dtype == torch.bool or x.is_complex():
-        raise InputError(f"{name} must hold numbers, got dtype {x.dtype}; convert it to float32")
+        raise InputError(f"x must hold numbers, got dtype {x.dtype}; convert it to float32")
     x = x.to(torch.float32)
-    refuse_non_finite(x, name, where)
+    refuse_non_finite(x, "x")
     return x
 
 
-def refuse_non_finite(x: Tensor, name: str, where: str = "row") -> None:
+def refuse_non_finite(x: Tensor, name: str) -> None:
     """Refuse NaN and infinity, naming the first place. Costs one pass and no memory when all is well."""
     if x.numel() == 0 or bool(torch.stack(x.aminmax()).isfinite().all()):  # aminmax propagates NaN
         return
     bad = (~x.isfinite()).nonzero()
     place = ", ".join(str(i) for i in bad[0].tolist())
     raise InputError(
-        f"{name} holds {len(bad)} values that are NaN or infinite, first at ({where}, ...) = ({place}); "
+        f"{name} holds {len(bad)} values that are NaN or infinite, first at (row, ...) = ({place}); "
         "fill in missing values before making views"
     )

@@ -34,7 +34,11 @@ class Text(RowWise):
 
     def clean(self, x: Tensor) -> Tensor:
         """The rows as they are. (b, L) -> (b, L)."""
-        return as_tokens(x)
+        is_whole = isinstance(x, Tensor) and not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
+        if not is_whole or x.ndim != 2 or x.shape[1] == 0:
+            seen = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"x must hold token numbers, whole numbers of shape (rows, length), got {seen}")
+        return x
 
     def one(self, x: Tensor, keys: Tensor) -> Tensor:
         """Each row without some of its tokens. (b, L) -> (b, L)."""
@@ -49,12 +53,3 @@ class Text(RowWise):
         kept &= x >= 0
         front = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # close the gaps, order kept
         return torch.where(kept, x, -1).gather(1, front)
-
-
-def as_tokens(x: Tensor) -> Tensor:
-    """A batch of token numbers, refused when it is anything else. (b, L) -> (b, L)."""
-    is_whole = isinstance(x, Tensor) and not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
-    if not is_whole or x.ndim != 2 or x.shape[1] == 0:
-        seen = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise InputError(f"x must hold token numbers, whole numbers of shape (rows, length), got {seen}")
-    return x
