@@ -59,8 +59,7 @@ def fit(
     given = dict(ctx.params)  # before any import: every name that is bound here is an option
     sources = {name: ctx.get_parameter_source(name) for name in given}
     chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-    run = _plan if dry_run else _run
-    run(given, chosen, out or Path("runs") / data.resolve().stem)
+    _run(given, chosen, out or Path("runs") / data.resolve().stem)
 
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:
@@ -94,22 +93,18 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
     return source, model
 
 
-def _plan(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
-    from rich.console import Console
-
-    source, model = _options(given, chosen)
-    from punce.product.plan import plan_fit
-
-    console = Console()
-    plan = plan_fit(source, model, folder, scores=given["scores"], say=console.print)
-    console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
-
-
 def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
     from rich.console import Console
 
     source, model = _options(given, chosen)
-    from punce.product.fit import run_fit
+    if given["dry_run"]:
+        from punce.product.plan import plan_fit
+
+        console = Console()
+        plan = plan_fit(source, model, folder, scores=given["scores"], say=console.print)
+        console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
+        return
+    from punce.product.fit import run_fit  # here: a dry run needs no torch
     from punce.training import collectives
 
     with collectives.joined():  # under torchrun every rank runs this command

@@ -121,7 +121,8 @@ def pu_metrics(
     check_scenario(scenario)
     if not 0.0 < confidence < 1.0 or n_draws < 1:
         raise InputError(f"need 0 < confidence < 1 and n_draws >= 1, got {confidence} and {n_draws}")
-    beta = _labelled_share(labelled_share, len(p), len(u), scenario)
+    beta = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
+    beta = 0.0 if scenario == "case_control" else check_prior(beta, "labelled_share", open_interval=True)
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
     shares = _Shares(_share_draws(p > threshold, n_draws, rng), _share_draws(u > threshold, n_draws, rng), priors)
@@ -275,12 +276,6 @@ def _resample_counts(size: int, n: int, rng: np.random.Generator) -> npt.NDArray
     """How often each of n rows is drawn in n draws with replacement, `size` times over. Shape: (size, n)."""
     drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
     return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
-
-
-def _labelled_share(share: float | None, n_p: int, n_u: int, scenario: Scenario) -> float:
-    if scenario == "case_control":
-        return 0.0
-    return n_p / (n_p + n_u) if share is None else check_prior(share, "labelled_share", open_interval=True)
 
 
 def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:

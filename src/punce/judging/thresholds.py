@@ -13,7 +13,6 @@ from punce.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Rule = str | float
-_WANTED = ("precision", "recall")
 
 
 def choose_threshold(rule: Rule, p: Floats, u: Floats, prior: float) -> float:
@@ -62,7 +61,7 @@ def _parse(rule: str) -> tuple[str, float]:
         wanted = float(number)
     except ValueError:
         wanted = np.nan
-    if name not in _WANTED or not 0.0 < wanted <= 1.0:
+    if name not in ("precision", "recall") or not 0.0 < wanted <= 1.0:
         raise InputError(
             f"threshold must be a probability, 'accuracy', 'f1', 'precision=0.9' or 'recall=0.95', got {rule!r}"
         )

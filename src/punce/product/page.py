@@ -12,12 +12,12 @@ import pandas as pd
 from punce import __version__
 from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
-from punce.judging.metrics import Estimate
 from punce.judging.thresholds import Rule
-from punce.judging.used_prior import usable_interval, usable_prior
+from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.report import ReportContent
 from punce.report.content import DataFacts, Interval, OtherEstimate, PriorFacts, Quality, RowMap, Threshold, TopRows
+from punce.report.json_tree import encode
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, top_rows
 
@@ -86,26 +86,19 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
             OtherEstimate(f"{first.method} before training", first.value, first.low, first.high),
             OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
         )
-    given = prior.method == "given"
-    low, high = (None, None) if given else (prior.low, prior.high)
+    low, high = (None, None) if is_given(prior) else (prior.low, prior.high)
     return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings)
 
 
 def _quality(classifier: PUClassifier) -> Quality:
     metrics = classifier.metrics_
     return Quality(
-        {name: _interval(estimate) for name, estimate in metrics.five.items()},
+        {name: Interval(**encode(estimate)) for name, estimate in metrics.five.items()},  # NaN becomes None
         confidence=metrics.confidence,
         n_positive=metrics.n_positive,
         n_unlabelled=metrics.n_unlabelled,
         notes=metrics.notes,
     )
-
-
-def _interval(estimate: Estimate) -> Interval:
-    if not np.isfinite(estimate.value):
-        return Interval(None)
-    return Interval(estimate.value, estimate.low, estimate.high)
 
 
 def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def run_predict(
     refuse_to_replace_input(out, data)
     classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
     reading = _reading(run, data)
-    options = reading.options | {"as_text": _category_columns(classifier)}
+    route = classifier._route
+    options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
     source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
     rows = called = 0
     notes = _Notes()
@@ -101,11 +102,6 @@ def _reading(run: Path, data: Path) -> _Reading:
     return _Reading(options, pictures)
 
 
-def _category_columns(classifier: PUClassifier) -> tuple[str, ...]:
-    route = classifier._route
-    return route.category_columns if isinstance(route, TableRoute) else ()
-
-
 class _Notes:
     """What was said about the batches, once for each thing however many batches it is in."""
 
@@ -115,7 +111,6 @@ class _Notes:
 
     @contextmanager
     def of_batch(self, batch: UserData, start: int) -> Iterator[None]:
-        """Keep the batch's own notes and what is warned of in the meantime."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -126,7 +121,6 @@ class _Notes:
             self._batches[about] += 1
 
     def lines(self) -> tuple[str, ...]:
-        """One line each, with the rows of the first batch that it is true of."""
         more = {about: f" (and in {n - 1:,} later batches)" if n > 1 else "" for about, n in self._batches.items()}
         return tuple(text + more[about] for about, text in self._first.items())
 

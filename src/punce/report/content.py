@@ -245,8 +245,7 @@ class ReportContent:
 
     def to_json(self) -> dict[str, Any]:
         """Plain dictionaries and lists for json.dumps; NaN and infinity become null."""
-        tree: dict[str, Any] = encode(self)
-        return {"format": FORMAT, **tree}
+        return {"format": FORMAT, **encode(self)}
 
     @classmethod
     def from_json(cls, tree: Any) -> ReportContent:

@@ -31,6 +31,8 @@ _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 def render_report(content: ReportContent) -> str:
     """The whole page as text. A pure function of `content`."""
     style, script = asset("report.css"), asset("report.js")
+    prior = content.prior.value if content.prior else None
+    threshold = content.threshold.value if content.threshold else None
     html = _template().render(
         c=content,
         title=words.shorten(content.title, 200),
@@ -38,11 +40,12 @@ def render_report(content: ReportContent) -> str:
         style=Markup(style),
         script=Markup(script),
         headline=words.headline(content.data, content.prior),
-        prior=content.prior.value if content.prior else None,
+        prior=prior,
         sections=sections(content),
         all_warnings=all_warnings(content),
-        map_data=_map_data(content),
-        **_drawings(content),
+        # What the map's script reads; user text only ever reaches the page as text nodes.
+        map_data=script_json({**vars(content.map), "threshold": threshold}) if content.map else None,
+        **_drawings(content, prior, threshold),
     )
     return words.printable(html)
 
@@ -149,11 +152,11 @@ def sections(content: ReportContent) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _drawings(content: ReportContent) -> dict[str, Callable[[int], Markup]]:
+def _drawings(
+    content: ReportContent, prior: float | None, threshold: float | None
+) -> dict[str, Callable[[int], Markup]]:
     """The charts that are drawn at two widths."""
     drawn: dict[str, Callable[[int], Markup]] = {}
-    prior = content.prior.value if content.prior else None
-    threshold = content.threshold.value if content.threshold else None
     if content.prior:
         drawn["share_bar"] = partial(charts.share_bar, content.prior.value, content.prior.low, content.prior.high)
     if content.histogram:
@@ -185,11 +188,3 @@ def top_columns(top: TopRows) -> list[tuple[str, str, int]]:
         is_number = any(words.sort_key(value) is not None for value in values)
         described.append((name, "num" if is_number else "", words.decimals_of(values)))
     return described
-
-
-def _map_data(content: ReportContent) -> Markup | None:
-    """What the map's script reads; user text only ever reaches the page as text nodes."""
-    if content.map is None:
-        return None
-    threshold = content.threshold.value if content.threshold else None
-    return script_json({**vars(content.map), "threshold": threshold})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCurve
@@ -110,17 +111,14 @@ def measure_sentence(name: str, value: float | None) -> str:
     }.get(name, "")
 
 
-def review_goals(
-    curve: ReviewCurve, goals: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)
-) -> list[tuple[float, int, Interval]]:
+def review_goals(curve: ReviewCurve) -> list[tuple[float, int, Interval]]:
     """For each share of the hidden positives: how many top rows to review to find it, and the precision there."""
+    steps = list(zip(curve.rows, curve.precision, curve.recall, strict=True))
     found = []
-    for goal in goals:
-        for rows, precision, recall in zip(curve.rows, curve.precision, curve.recall, strict=True):
-            # The first, and so the fewest rows; a goal that is never reached is left out.
-            if recall.value is not None and recall.value >= goal:
-                found.append((goal, rows, precision))
-                break
+    for goal in (0.5, 0.8, 0.9, 0.95):
+        # The first step, and so the fewest rows; a goal that is never reached is left out.
+        reached = ((goal, rows, precision) for rows, precision, recall in steps if (recall.value or 0.0) >= goal)
+        found += [*islice(reached, 1)]
     return found
 
 
