@@ -82,7 +82,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
 
     Attributes:
         prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
-            training, or second_prior_, from the learned scores (None if the prior was given; on tables only told).
+            training, or second_prior_, from the learned scores (None if the prior was given; on tables only shown).
         scores_: P(y=1 | x) of the training rows, from models that did not see the row wherever there is one;
             ``predict_proba`` of the same rows is what the final model says of them, and flatters.
         seen_in_training_: the training rows whose label was used by the model that made their entry of scores_.
@@ -131,8 +131,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         `sample_weight` says how much each row counts in the training of the ensemble for tables and of heads on the
         rows as they are (``encoder="identity"``); pretraining has no use for it and refuses it. The prior, the
         calibration and the quality count every row once. With a `folder` training is checkpointed there and resumes
-        after a kill. A fit that fails leaves no fit, not an earlier one and not a part of this one: scores of one with
-        probabilities of the other would look right.
+        after a kill. A fit that fails leaves the estimator unfitted: a mixture of two fits would not be noticed.
         """
         self._forget()
         try:

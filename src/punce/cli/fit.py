@@ -56,7 +56,7 @@ def fit(
     Tables are learned by an ensemble; --loss, --risk, --transfer and --epochs apply to networks (images, embeddings,
     texts, and tables with --encoder mlp). An option that would have no effect is refused.
     """
-    given = dict(ctx.params)  # before any import: every name that is bound here is an option
+    given = dict(ctx.params)
     sources = {name: ctx.get_parameter_source(name) for name in given}
     chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
     _run(given, chosen, out or Path("runs") / data.resolve().stem)

@@ -82,7 +82,7 @@ def prior(
 
 
 def _read(data: Path, label: str | None, **options: Any) -> UserData:
-    """The rows, with those labelled negative told apart; 1 and -1 without a 0 mean what they mean to ``punce fit``."""
+    """The rows with labelled negatives kept apart; a column of only 1 and -1 is read as ``punce fit`` reads it."""
     from punce.data import read
     from punce.errors import InputError
 

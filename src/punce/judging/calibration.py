@@ -130,7 +130,7 @@ def _isotonic_ratio(p: Floats, u: Floats) -> tuple[Floats, Floats]:
     weight = of_p + np.bincount(place[len(p) :], minlength=len(s)) / len(u)
     r, step = np.unique(isotonic_regression(of_p / weight, sample_weight=weight), return_inverse=True)
     knots = np.bincount(step, weights=weight * s) / np.bincount(step, weights=weight)
-    # No row of one side in a step: as if one more would have been.
+    # Bounded as if one more row of each side had fallen into the step: a step without one would have an infinite log.
     log_ratio = np.log(np.maximum(r, 1.0 / (len(p) + 1))) - np.log(np.maximum(1.0 - r, 1.0 / (len(u) + 1)))
     return knots, log_ratio
 

@@ -17,9 +17,9 @@ from punce.priors import PriorEstimate, estimate_prior
 from punce.scenario import Scenario
 
 Floats = npt.NDArray[np.float64]
-_DISAGREE = 0.15
+_DISAGREE = 0.15  # difference of the two priors from which a person should be told
 _CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
-_FEWEST_FOR_PRIOR = 3  # labelled rows; from fewer a second estimate of the prior would only repeat the doubt
+_FEWEST_FOR_PRIOR = 3  # held-out labelled rows; from fewer a second estimate of the prior says nothing
 
 
 @dataclass(frozen=True)

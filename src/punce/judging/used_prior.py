@@ -32,7 +32,7 @@ def given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstima
 
 
 def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
-    """What stands in where one or two rows cannot be both learned from and held out: a low share, and no knowledge.
+    """The prior where the rows are too few to learn from some and hold out others: a low share, interval [0, 1].
 
     Low, because a prior that is too high calls rows positive that nothing speaks for.
     """

@@ -67,7 +67,7 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
 
 
 def _reading(data: UserData) -> dict[str, Any]:
-    """What the reader chose by these rows and must not choose anew by others: form of pictures, columns by name."""
+    """What the reader chose for these rows and new rows must share: size and channels of pictures, names of columns."""
     if isinstance(data.features, ImageFiles):
         return {"pictures": {"size": data.features.size, "channels": data.features.channels}}
     return {"columns": list(data.source_columns)} if data.source_columns else {}

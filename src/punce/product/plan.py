@@ -59,7 +59,7 @@ class ModelOptions:
     device: str = "auto"
     random_state: int = 0
     chosen: tuple[str, ...] = ()
-    """Options that were given in so many words, be it with their default value."""
+    """Options that were given explicitly, even if with their default value."""
 
     def arguments(self) -> dict[str, Any]:
         """Of PUClassifier."""
@@ -172,7 +172,7 @@ def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:
 
 
 def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> str:
-    """What :func:`run_fit` would do, found out by everything it does before it trains or writes."""
+    """What :func:`run_fit` would do, after the same reading and checks, without training or writing."""
     asked = model.arguments()
     model.check()
     data, _ = read_and_check(source, say)

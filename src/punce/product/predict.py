@@ -35,7 +35,7 @@ class PredictOutcome:
     called: int
     threshold: float
     notes: tuple[str, ...] = ()
-    """In what the rows differ from those the model learned from."""
+    """How the rows differ from those the model learned from."""
 
 
 def run_predict(

@@ -19,7 +19,7 @@ from punce.training.cpus import limited_threads
 if TYPE_CHECKING:
     import pandas as pd
 
-# Characters and columns shown of a row: three thousand cards must stay within what mail accepts, a hundred need not.
+# Characters and columns shown of a row: few on the map, whose thousands of cards must fit into a mail.
 _HOVER_TEXT, _HOVER_CELL, _HOVER_COLUMNS = 180, 60, 8
 _TABLE_TEXT, _TABLE_CELL, _TABLE_COLUMNS = 2000, 200, 12
 _NAME = 300
