@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import fields
 from inspect import signature
 from typing import Any
 
@@ -51,10 +51,8 @@ def _changes(stage: str, given: Any, loss: Any, risk: Any) -> dict[str, Any]:
     where = f"configs[{stage!r}]"
     if stage in ("loss", "risk"):
         return _of_entry(where, given, loss if stage == "loss" else risk, LOSSES if stage == "loss" else RISKS)
-    if is_dataclass(given) and not isinstance(given, type):
-        if not isinstance(given, STAGES[stage]):
-            raise InputError(f"{where} must be a {STAGES[stage].__name__} or a dictionary, got {given!r}")
-        return _from_object(where, given)
+    if isinstance(given, STAGES[stage]):
+        given = _fields_of(given)
     if not isinstance(given, Mapping):
         raise InputError(f"{where} must be a {STAGES[stage].__name__} or a dictionary, got {given!r}")
     names = [field.name for field in fields(STAGES[stage])]
@@ -67,12 +65,10 @@ def _changes(stage: str, given: Any, loss: Any, risk: Any) -> dict[str, Any]:
     return changes
 
 
-def _from_object(where: str, config: Any) -> dict[str, Any]:
-    for field in fields(config):
-        is_changed = field.default is not MISSING and getattr(config, field.name) != field.default
-        if field.name in _SET_ELSEWHERE and is_changed:
-            raise InputError(f"{where}: {field.name} is set by {_SET_ELSEWHERE[field.name]}; leave it out here")
-    return {name: value for name, value in asdict(config).items() if name not in _SET_ELSEWHERE}
+def _fields_of(config: Any) -> dict[str, Any]:
+    """All fields of a Config object, but of those that the classifier sets only what was changed: to be refused."""
+    values = [(field, getattr(config, field.name)) for field in fields(config)]
+    return {field.name: v for field, v in values if field.name not in _SET_ELSEWHERE or v != field.default}
 
 
 def _of_entry(where: str, given: Any, chosen: Any, catalogue: Mapping[str, Any]) -> dict[str, Any]:

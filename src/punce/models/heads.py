@@ -28,7 +28,7 @@ from punce.views import View
 HEADS: tuple[str, ...] = (*RISKS, "pupl", "selfpu")
 HEAD_PARTS = ("weight", "bias", "mean", "scale")
 _ROWS_SEEN = 900_000  # what an automatic number of epochs aims at: 15 epochs of MNIST
-_PN_SHARE = 0.5
+_PN_SHARE = 0.5  # see probe_config
 
 
 def check_head(risk: Any) -> None:
@@ -102,9 +102,10 @@ def _drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[
     for value in np.unique(labels):
         rows = np.flatnonzero(labels == value)
         summed = np.cumsum(weights[rows])
+        # One random offset for all steps: systematic sampling
         steps = (np.arange(len(rows)) + np.random.default_rng(seed).random()) * summed[-1] / len(rows)
         drawn.append(rows[np.searchsorted(summed, steps, side="right")])
-    return np.sort(np.concatenate(drawn))
+    return np.sort(np.concatenate(drawn))  # with equal weights the rows come out in their own order
 
 
 def _training_config(settings: FitSettings, n_rows: int) -> EpochConfig:

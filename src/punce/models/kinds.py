@@ -14,7 +14,7 @@ from punce.datasets.dataset import Kind
 from punce.errors import InputError
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_LOOKED_AT = 50
+_LOOKED_AT = 50  # rows; reading all of a long column only to tell its kind would take time
 
 
 def kind_of(X: Any) -> Kind:

@@ -87,7 +87,7 @@ class NetworkRoute:
             epochs=settings.epochs_of("pretrain") or automatic_epochs(len(own)), batch_size=batch_size(len(own))
         )
         history = pretrain_encoder(self._encoder, self._view, own, known, settings, automatic)
-        if settings.weights is not None:
+        if settings.weights is not None:  # one for each row of X, but heads see the training rows alone
             settings = replace(settings, weights=settings.weights[train.numpy()])
         self._head = fit_head(self._encoder, self._view, own, known, settings)
         return self._fitted(x, labels, (train, held_out), [*history, *self._head.history], settings)
@@ -253,6 +253,7 @@ def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
 def as_tensor(X: Any) -> Tensor:
     """Rows as a tensor: images as (n, C, H, W), embeddings as float32 (n, d)."""
     x = X if isinstance(X, Tensor) else torch.from_numpy(_numbers(X))
+    # Channels last, as most image readers give them. (n, 3, H, 3) stays as it is: the second axis decides first.
     if x.dim() == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
         x = x.permute(0, 3, 1, 2).contiguous()
     if x.dim() not in (2, 4):
@@ -309,7 +310,7 @@ def check_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.empty(0, device=device)  # a name that torch knows may still be a device this machine does not have
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"device {name!r} cannot be used here ({reason[:120]}); try 'auto' or 'cpu'") from error

@@ -86,7 +86,7 @@ class SentenceVectors:
                 is_ours = (file.metadata() or {}).get("key") == self._key(texts)
                 return file.get_tensor("rows") if is_ours else self._rows
         except (OSError, SafetensorError):
-            return self._rows
+            return self._rows  # a damaged file costs time, not the fit: the texts are embedded again
 
     def _write(self, folder: Path | None, texts: list[str]) -> None:
         if folder is not None and collectives.rank() == 0:
@@ -97,5 +97,6 @@ class SentenceVectors:
         encoder = [*sorted(self.encoder.spec.items()), self.encoder.weights_digest()]
         digest = hashlib.sha256(repr(encoder).encode())
         for text in texts:
+            # Hashed one by one, so that ["ab", "c"] and ["a", "bc"] differ; files may hold half a surrogate pair.
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return digest.hexdigest()

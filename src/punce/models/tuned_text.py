@@ -22,7 +22,7 @@ from punce.training.random_stream import seeded
 from punce.views import Text
 
 _ROWS_SEEN = 20_000  # what an automatic number of epochs aims at: 3 epochs of SST-2's sentences
-_MOST_EPOCHS = 10
+_MOST_EPOCHS = 10  # few rows would otherwise be seen so often that the transformer memorises them
 _ADAMW: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "warmup_epochs": 0.2}
 _DROP = 0.1  # share of tokens left out of a view, on top of dropout
 
@@ -55,7 +55,7 @@ class TunedTransformer:
         )
         history = pretrain_encoder(self._encoder, self._view, x, known, settings, automatic)
         self._head = self._on_risk(x, known, settings)
-        self._encoder.cpu().eval()
+        self._encoder.cpu().eval()  # back from the GPU: the model is saved and scored where there may be none
         scores = self.score([texts[i] for i in held_out])
         return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from punce.columns.counts import UNITS, counted, tf_idf
 from punce.models.route import State
 
-_SIZE = 256
+_SIZE = 256  # directions, at most
 
 
 class WordVectors:
@@ -31,6 +31,7 @@ class WordVectors:
     def fit(self, texts: list[str], seed: int) -> WordVectors:
         """Learn words and directions; labels are not looked at."""
         self._unit, vectorizer, weights = counted(texts)
+        # scikit-learn's solver needs fewer directions than words, and more rows than directions
         svd = TruncatedSVD(min(_SIZE, weights.shape[1] - 1, len(texts) - 1), random_state=seed)
         svd.fit(weights)
         self._words = {word: int(i) for word, i in vectorizer.vocabulary_.items()}

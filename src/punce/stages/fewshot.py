@@ -121,7 +121,7 @@ class _Fewshot(RowStage):
         return rows
 
     def inputs(self, batch: Batch) -> Tensor:
-        return self.two_views(batch).transpose(0, 1)
+        return self.two_views(batch).transpose(0, 1)  # rows first, so that errors can name one
 
     def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
         """ce_weight·CE + (1 − ce_weight)·contrastive."""

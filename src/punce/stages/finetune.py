@@ -29,7 +29,7 @@ from punce.training.loop import Batch, Judgement, Objective, TrainingConfig, Wat
 from punce.training.run import Stateful, fingerprint, weights_fingerprint
 from punce.views import View
 
-_FEWEST_LABELLED, _LARGEST_SHARE = 16, 0.5
+_FEWEST_LABELLED, _LARGEST_SHARE = 16, 0.5  # of a batch, where labelled_share is "auto"
 _PIXEL_COMPONENTS, _KERNEL_COMPONENTS = 50, 400
 
 
@@ -143,6 +143,7 @@ class _Finetune(_Joint):
 
     def state(self) -> dict[str, Stateful]:
         head = torch.cat([self.scorer.head.weight[0], self.scorer.head.bias]).detach().clone()
+        # Not part of first_weights: a probe on another machine differs in the last bits and may still be resumed.
         return {**super().state(), "start": Sketch(head[None], "finetune that began at another head", "head=")}
 
 
@@ -173,7 +174,7 @@ def _cheap_features(view: View, X: Tensor, seed: int) -> np.ndarray[Any, np.dtyp
     from sklearn.decomposition import PCA
     from sklearn.kernel_approximation import Nystroem
 
-    rows = torch.cat([view.clean(x).flatten(1) for x in torch.split(X, 4096)]).cpu().numpy()
+    rows = torch.cat([view.clean(x).flatten(1) for x in torch.split(X, 4096)]).cpu().numpy()  # in parts, for memory
     n, width = rows.shape
     if width > _PIXEL_COMPONENTS and n > _PIXEL_COMPONENTS:
         rows = PCA(_PIXEL_COMPONENTS, svd_solver="randomized", random_state=seed).fit_transform(rows)

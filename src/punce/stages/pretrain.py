@@ -83,7 +83,7 @@ class _Pretraining(RowStage):
         self._loss, self._monitor, self._encoder = loss, NNPU(config.monitor_prior), encoder
 
     def inputs(self, batch: Batch) -> Tensor:
-        return self.two_views(batch).transpose(0, 1)
+        return self.two_views(batch).transpose(0, 1)  # rows first, so that errors can name one
 
     def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
         z, scores = model(inputs.transpose(0, 1))

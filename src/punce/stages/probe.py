@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
@@ -74,14 +75,19 @@ class LinearHead(nn.Module):
         return f"{len(self.weight)} features"
 
 
-@torch.no_grad()
-def extract_features(encoder: Encoder, view: View, X: Tensor, batch_size: int = 4096) -> Tensor:
+def extract_features(encoder: Encoder, view: View, X: Tensor) -> Tensor:
     """h of every row: encoder in eval mode, un-augmented inputs. Shape: (n, ...) -> (n, D)."""
-    was_training = encoder.training
-    encoder.eval()
-    h = torch.cat([encoder.features(view.clean(x)) for x in torch.split(X, batch_size)])
-    encoder.train(was_training)
-    return h
+    return in_eval_mode(encoder, lambda x: encoder.features(view.clean(x)), X)
+
+
+@torch.no_grad()
+def in_eval_mode(module: nn.Module, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    """`function` of all rows, with the module in eval mode meanwhile. Shape: (n, ...) -> (n, ...)."""
+    was_training = module.training
+    module.eval()
+    values = torch.cat([function(x) for x in torch.split(X, 4096)])  # bounds the memory of activations
+    module.train(was_training)
+    return values
 
 
 def probe(
@@ -122,7 +128,7 @@ class _Probe(Stage):
         require_positive_and_unlabelled(labels)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)
-        self._mean, self._scale = standardisation(features[self.train_rows])
+        self._mean, self._scale = standardisation(features[self.train_rows])  # held-out rows must not leak into it
         self._x = (features - self._mean) / self._scale
         self._labels, self._risk, self._prior = labels, risk, prior
         self._weights, self._duplicates = weights, Duplicates(risk, weights, len(features), features.device)
@@ -213,7 +219,7 @@ class Sketch:
     @cached_property
     def _sketch(self) -> Tensor:
         """Shape: (n, D) -> (32,) float64 on the CPU."""
-        signs = torch.Generator().manual_seed(0)
+        signs = torch.Generator().manual_seed(0)  # the same signs in every run, or sketches could not be compared
         columns = _random_signs(self._x.shape[1], self._SIZE, signs)
         parts = [
             (part.detach().cpu().double() @ columns * _random_signs(len(part), self._SIZE, signs)).sum(0)

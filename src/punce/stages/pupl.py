@@ -61,7 +61,7 @@ def pupl(features: Tensor, labels: Labels, config: PuplConfig = PuplConfig()) ->
 
     clusters = pseudo_labels(features, labels, config)
     mean, scale = standardisation(features)
-    x = ((features - mean) / scale).cpu().numpy().astype(np.float64)
+    x = ((features - mean) / scale).cpu().numpy().astype(np.float64)  # in float32 L-BFGS solves it less exactly
     solved = LogisticRegression(C=1.0 / config.l2, max_iter=1000).fit(x, clusters.is_positive.cpu().numpy())
     history: list[dict[str, Any]] = [
         {"stage": "pupl", "step": i + 1, "potential": value} for i, value in enumerate(clusters.potentials)
@@ -87,7 +87,7 @@ def _two_means(h: Tensor, is_p: Tensor, config: PuplConfig, start: int) -> Clust
     is_positive = is_p
     for _ in range(config.max_iterations):
         assigned = _assign(h, is_p, centroids)
-        if potentials and bool((assigned == is_positive).all()):
+        if potentials and bool((assigned == is_positive).all()):  # at first there is no assignment to compare with
             break
         is_positive = assigned
         centroids = torch.stack([h[~is_positive].mean(0), h[is_positive].mean(0)])
@@ -106,7 +106,7 @@ def _seeds(h: Tensor, is_p: Tensor, seed: int, start: int) -> Tensor:
             "every unlabelled row lies on the mean labelled positive, so there is no second cluster; "
             "look for a constant encoder (features that are all the same)"
         )
-    generator = np.random.Generator(np.random.PCG64([seed, 41, start]))
+    generator = np.random.Generator(np.random.PCG64([seed, 41, start]))  # a stream of its own for every start
     drawn = int(generator.choice(len(distance), p=distance / distance.sum()))
     return torch.stack([candidates[drawn], positive])
 

@@ -14,7 +14,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
-from punce.stages.probe import LinearHead, zero_linear
+from punce.stages.probe import LinearHead, in_eval_mode, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
 from punce.training.run import fingerprint
@@ -110,14 +110,9 @@ class RowStage(Stage):
         return Judgement(error, {"held_out_risk": error}, scorer)
 
 
-@torch.no_grad()
-def score_rows(model: Scorer, view: View, X: Tensor, batch_size: int = 4096) -> Tensor:
+def score_rows(model: Scorer, view: View, X: Tensor) -> Tensor:
     """Scores of raw rows: model in eval mode, un-augmented inputs. Shape: (n, ...) -> (n,)."""
-    was_training = model.training
-    model.eval()
-    scores = torch.cat([model(view.clean(x)) for x in torch.split(X, batch_size)])
-    model.train(was_training)
-    return scores
+    return in_eval_mode(model, lambda x: model(view.clean(x)), X)
 
 
 def reinitialise(model: nn.Module, seed: int) -> None:

@@ -113,6 +113,7 @@ class _SelfPU(RowStage):
     def __init__(self, encoder: Encoder, rows: RawRows, config: SelfPUConfig, prior: float) -> None:
         self.pair = Pair(encoder, config.seed)
         super().__init__(self.pair, rows, config)
+        # Teachers are copied after the networks were drawn, so that both start from the same weights.
         self._teachers, self._prior, self._selfpu = Teachers(self.pair), prior, config
         self.scorer = self._teachers.first
         self._trusted = [Trusted(len(self.X), prior, self.device) for _ in self.pair.students]
@@ -175,7 +176,7 @@ class Pair(nn.Module):
 
     def __init__(self, encoder: Encoder, seed: int) -> None:
         super().__init__()
-        second = deepcopy(encoder)
+        second = deepcopy(encoder)  # the caller's encoder stays the first one: it is what the result is left in
         reinitialise(encoder, seed)
         reinitialise(second, seed + _SECOND_SEED)
         self.first, self.second = Scorer(encoder), Scorer(second)
@@ -243,7 +244,7 @@ class Trusted:
         wanted = round(share * n)
         n_top = min(wanted // 2, int(prior * n / 2))
         n_bottom = min(wanted - n_top, int((1 - prior) * n / 2))
-        order = rows[torch.argsort(scores, stable=True)]
+        order = rows[torch.argsort(scores, stable=True)]  # stable: ties are broken alike on every rank
         self._is_trusted.zero_()
         self._is_trusted[order[:n_bottom]] = True
         self._is_trusted[order[n - n_top :]] = True
@@ -279,7 +280,7 @@ class Parts:
 
 def _parts(own: Tensor, other: Tensor, teacher: Tensor, labels: Tensor, is_trusted: Tensor, risk: NNPU) -> Parts:
     """Shape: own and other scores (b,), teacher probabilities (b,), labels (b,), is_trusted (b,)."""
-    soft = other.detach().sigmoid()
+    soft = other.detach().sigmoid()  # detached: this loss must not change who gives the labels
     entropy = binary_cross_entropy_with_logits(own, soft, reduction="none")
     difference = (own.sigmoid() - teacher).square()
     means = group_means([(entropy, is_trusted), (difference, labels == UNLABELLED)]).means

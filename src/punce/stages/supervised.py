@@ -16,7 +16,7 @@ from torch import Tensor
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.stages.probe import LinearHead
 
-_MOST_STEPS = 1000
+_MOST_STEPS = 1000  # scikit-learn's default of 100 is too few for weak penalties
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def supervised(
     scaler = StandardScaler().fit(h)
     is_labelled = labels != UNLABELLED
     x, y = scaler.transform(h)[is_labelled], labels[is_labelled] == POSITIVE
-    folds = min(config.folds, int(y.sum()), int((~y).sum()))
+    folds = min(config.folds, int(y.sum()), int((~y).sum()))  # each fold needs a row of both classes
     strengths = np.logspace(-4, 2, config.strengths)
     split = StratifiedKFold(folds, shuffle=True, random_state=config.seed)
     model = LogisticRegression(max_iter=_MOST_STEPS)

@@ -69,11 +69,6 @@ class Problem:
     watch: Watch | None = None
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """The first arguments of every stage that trains the encoder."""
-        return {"encoder": self.encoder, "view": self.view, "X": self.X, "labels": self.labels}
-
-    @property
     def storage(self) -> dict[str, Any]:
         """Where the run is stored, and whether it reports its progress."""
         return {"folder": self.folder, "progress": self.progress}
@@ -120,7 +115,10 @@ class TrainedHead:
 
 def train_head(config: HeadConfig, problem: Problem) -> TrainedHead:
     """Train the head that the type of `config` names."""
-    return _TRAINERS[type(config)](config, problem)
+    if isinstance(config, ProbeConfig | PuplConfig | SupervisedConfig):
+        return _on_frozen_features(config, problem)
+    linear, cut = _with_encoder(config, problem)
+    return TrainedHead(linear, cut, partial(extract_features, problem.encoder, problem.view), is_frozen=False)
 
 
 def train_on_features(
@@ -143,6 +141,7 @@ def train_on_features(
 
 def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
     """Features are extracted once, of the training rows and of the rows that are watched."""
+    # A tensor is its own key: the same object of rows is embedded once, an equal copy again.
     features_of = cache(partial(extract_features, problem.encoder, problem.view))
     cut = _required(problem.risk).decision_score if isinstance(config, ProbeConfig) else 0.0
     observer = problem.observer(lambda _: cut)
@@ -169,45 +168,19 @@ def _required(risk: Risk | None) -> Risk:
     return risk
 
 
-def _finetune(config: FinetuneConfig, problem: Problem) -> TrainedHead:
-    risk = _required(problem.risk)
+def _with_encoder(config: FinetuneConfig | VPUConfig | SelfPUConfig, problem: Problem) -> tuple[LinearHead, float]:
+    """The head and its cut, with the encoder trained in place."""
+    rows = {"encoder": problem.encoder, "view": problem.view, "X": problem.X, "labels": problem.labels}
+    given: dict[str, Any] = {**rows, "config": config, **problem.storage}
+    if isinstance(config, VPUConfig):
+        # The scale of Φ is fixed only at the end: until then the quantile of the watched rows themselves stands for it.
+        observer = problem.observer(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
+        head = train_vpu(**given, observer=observer)
+        return head.linear, head.decision_score
+    given["prior"] = problem.prior
+    if isinstance(config, SelfPUConfig):
+        return selfpu(**given, observer=problem.observer(lambda _: 0.0)), 0.0
+    risk, is_new = _required(problem.risk), problem.from_scratch
     observer = problem.observer(lambda _: risk.decision_score)
-    linear = finetune(
-        **problem.arguments,
-        risk=risk,
-        config=config,
-        prior=problem.prior,
-        from_scratch=problem.from_scratch,
-        head=None if problem.from_scratch else problem.start,
-        observer=observer,
-        **problem.storage,
-    )
-    return _trained(problem, linear, risk.decision_score)
-
-
-def _vpu(config: VPUConfig, problem: Problem) -> TrainedHead:
-    # The scale of Φ is fixed only at the end: until then the quantile of the watched rows themselves stands for it.
-    observer = problem.observer(lambda scores: phi_decision_score(phi_scale(scores, config.quantile)))
-    head = train_vpu(**problem.arguments, config=config, observer=observer, **problem.storage)
-    return _trained(problem, head.linear, head.decision_score)
-
-
-def _selfpu(config: SelfPUConfig, problem: Problem) -> TrainedHead:
-    observer = problem.observer(lambda _: 0.0)
-    linear = selfpu(**problem.arguments, config=config, prior=problem.prior, observer=observer, **problem.storage)
-    return _trained(problem, linear, 0.0)
-
-
-def _trained(problem: Problem, linear: LinearHead, decision_score: float) -> TrainedHead:
-    features_of = partial(extract_features, problem.encoder, problem.view)
-    return TrainedHead(linear, decision_score, features_of, is_frozen=False)
-
-
-_TRAINERS: dict[type, Callable[[Any, Problem], TrainedHead]] = {
-    ProbeConfig: _on_frozen_features,
-    PuplConfig: _on_frozen_features,
-    SupervisedConfig: _on_frozen_features,
-    FinetuneConfig: _finetune,
-    VPUConfig: _vpu,
-    SelfPUConfig: _selfpu,
-}
+    start = None if is_new else problem.start
+    return finetune(**given, risk=risk, from_scratch=is_new, head=start, observer=observer), risk.decision_score

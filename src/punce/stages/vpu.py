@@ -28,7 +28,7 @@ from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.run import weights_fingerprint
 from punce.views import View
 
-_MIX_STREAM = 31
+_MIX_STREAM = 31  # apart from the streams of batches and held-out rows
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import shutil
 import stat
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ STATE = "state.json"
 
 _NAME = re.compile(r"checkpoint-(\d{6,})-step-(\d+)")
 _TEMPORARY = ".tmp-"
-_LARGEST_MANIFEST = 1 << 20
+_LARGEST_MANIFEST = 1 << 20  # bytes; a damaged or foreign file of any size must not fill the memory
 
 
 class CheckpointError(PunceError):
@@ -99,7 +100,7 @@ class CheckpointStore:
         self._remove_temporary()
         path, temporary = self.folder / f"checkpoint-{self._last:06d}-step-{step}", self._temporary()
         try:
-            fill_folder(temporary, TENSORS, kept, STATE, text, lambda listed: _manifest(step, listed))
+            fill_folder(temporary, TENSORS, kept, STATE, text, partial(_manifest, step))
             temporary.rename(path)
             sync(self.folder)
         except (OSError, SafetensorError) as error:
@@ -125,6 +126,7 @@ class CheckpointStore:
             raise CheckpointError(
                 f"no checkpoint in {self.folder} is intact ({', '.join(names)}); remove the folder to start again"
             )
+        # All that were listed are gone: the owner of the folder has pruned them, and newer ones may be there.
         return self.load_latest() if self.names() not in ([], names) else None
 
     def names(self) -> list[str]:
@@ -134,7 +136,7 @@ class CheckpointStore:
             match = _NAME.fullmatch(entry.name)
             if match and entry.is_dir(follow_symlinks=False):
                 found[entry.name] = int(match[1])
-        return sorted(found, key=lambda name: (found[name], name))
+        return sorted(found, key=lambda name: (found[name], name))  # by number: step 10 comes after step 9
 
     def _prune(self) -> None:
         """Keep the last `keep` that are not known to be damaged."""

@@ -21,7 +21,7 @@ def replacing(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # renamed before its content is on disk, a file can be empty after a power cut
         temporary.replace(path)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error

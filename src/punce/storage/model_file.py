@@ -117,7 +117,7 @@ def _replace(temporary: Path, folder: Path) -> None:
     try:
         temporary.rename(folder)
     except OSError:
-        old.rename(folder)
+        old.rename(folder)  # the earlier model must not be lost with the new one
         raise
     shutil.rmtree(old, ignore_errors=True)
 

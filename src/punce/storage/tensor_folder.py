@@ -67,7 +67,7 @@ def storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             raise TensorError("the tensor name '__metadata__' is reserved by safetensors; rename it")
         tensor = value.detach().cpu().contiguous()
         memory = tensor.untyped_storage().data_ptr()
-        found[name] = tensor.clone() if memory in seen else tensor
+        found[name] = tensor.clone() if memory in seen else tensor  # safetensors refuses shared memory
         seen.add(memory)
     return found
 

@@ -79,9 +79,10 @@ class StratifiedBatches:
         whole, rest = divmod(self._needed(len(members), value), len(members))
         shuffles = [self._shuffled(members, epoch, value, stream) for stream in range(whole)]
         first, last = epoch * rest, (epoch + 1) * rest
-        cycles = range(first // len(members), -(-last // len(members)))
+        cycles = range(first // len(members), -(-last // len(members)))  # whole shuffles that [first, last) touches
         cycled = [self._shuffled(members, cycle, value, _CYCLED) for cycle in cycles]
         start = first % len(members)
+        # members[:0], because nothing may be missing, and NumPy concatenates no empty list
         return np.concatenate([*shuffles, np.concatenate([members[:0], *cycled])[start : start + rest]])
 
     def _needed(self, available: int, value: int) -> int:
@@ -95,6 +96,7 @@ class StratifiedBatches:
         return max(least, round(self.labelled_share * self.batch_size * self.per_epoch / n_classes))
 
     def _shuffled(self, members: np.ndarray, epoch: int, value: int, stream: int) -> np.ndarray:
+        # value + 1, because seeds must not be negative and −1 is a label
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, value + 1, stream]))
         return generator.permutation(members)
 

@@ -131,7 +131,7 @@ class Stage(ABC):
         self.model, self.config, self.settings = model, config, Settings.of(config, **settings)
         use, self.device = self.settings, device
         train, held_out = holdout_split(labels, use.validation_share, use.seed)
-        self.train_rows, self.held_out = train, held_out.to(device)
+        self.train_rows, self.held_out = train, held_out.to(device)  # batches are dealt on the CPU
         # With a single labelled row nothing can be held out that tells models apart: then the last epoch is kept.
         self.is_chosen = can_choose(labels, held_out)
         self.label_of = torch.from_numpy(labels.astype("int64")).to(device)
@@ -218,7 +218,7 @@ def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Ou
     optimizer = build_optimizer(
         stage.model, use.optimizer, use.lr, use.weight_decay, parts=stage.parts(), **use.optimizer_options
     )
-    best = Best()
+    best = _Best()
     # The run is made within the stage's own stream, because resuming sets it to where the checkpoint left it.
     with own_dropout(use.seed, stage.device):
         run = Run(
@@ -240,7 +240,7 @@ def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Ou
         for step in run.steps():
             if step % per_epoch == 0:
                 stage.before_epoch(step // per_epoch)
-            set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))
+            set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))  # a run may be all warm-up
             _step(stage, model, optimizer, run, step)
             if run.is_epoch_end(step):
                 run.record(**(observer(stage.shown()) if observer is not None else {}), **stage.epoch_values())
@@ -287,23 +287,21 @@ def _on_all_ranks(stage: Stage) -> nn.Module:
         )
 
 
-class Best:
+class _Best:
     """The state of a module where a criterion was lowest so far; None before the first. Part of a checkpoint."""
 
     def __init__(self) -> None:
         self.criterion = float("inf")
         self.state: dict[str, Tensor] | None = None
 
-    def offer(self, module: nn.Module, criterion: float, *, or_equal: bool = False) -> None:
-        """Keep the module's state if its criterion is lower than any before; with `or_equal` also if it is as low."""
+    def offer(self, module: nn.Module, criterion: float, *, or_equal: bool) -> None:
         if criterion < self.criterion or (or_equal and criterion == self.criterion):
             self.criterion = criterion
+            # Cloned, because the optimiser goes on writing into the same tensors.
             self.state = {name: value.detach().clone() for name, value in module.state_dict().items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint."""
         return {"criterion": self.criterion, "state": self.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
         self.criterion, self.state = float(state["criterion"]), state["state"]

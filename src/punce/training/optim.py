@@ -23,7 +23,7 @@ from punce.errors import InputError
 OptimizerName = Literal["lars", "adam", "adamw", "sgd"]
 OPTIMIZERS: tuple[OptimizerName, ...] = get_args(OptimizerName)
 
-_FUSED_DEVICES = ("cpu", "cuda")
+_FUSED_DEVICES = ("cpu", "cuda")  # for which torch has fused kernels
 _NORM_LAYERS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
@@ -77,7 +77,7 @@ class LARS(Optimizer):
             weight_decay=group["weight_decay"],
             momentum=group["momentum"],
             lr=group["lr"] if has_momentum else group["lr"] * ratio,  # without momentum SGD ignores dampening
-            dampening=1.0 - ratio if has_momentum else 0.0,
+            dampening=1.0 - ratio if has_momentum else 0.0,  # SGD adds (1 − dampening)·gradient to the momentum
             nesterov=False,
             maximize=False,
         )

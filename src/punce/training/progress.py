@@ -16,7 +16,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-_LINE_EVERY_SECONDS = 15.0
+_LINE_EVERY_SECONDS = 15.0  # without a terminal: a log file should not fill up
 _STEPS = 3  # timed, at least
 _SECONDS = 0.5  # of timed steps, at least
 LONG_RUN = 10.0  # seconds; shorter runs are not announced

@@ -50,5 +50,5 @@ def drawn_seed(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
+        return int(random_state.randint(2**31))  # randint's default type has 32 bits on some systems
     return int(random_state)

@@ -33,7 +33,7 @@ from punce.training import collectives
 from punce.training.progress import StageProgress
 from punce.training.random_stream import seeded
 
-EXIT_TERMINATED = 128 + signal.SIGTERM
+EXIT_TERMINATED = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 
 
 class TrainingError(PunceError):
@@ -116,7 +116,7 @@ class Run:
     def steps(self) -> Iterator[int]:
         """The steps still to do; a step counts as done when the loop asks for the next one."""
         if self.step >= self.total_steps:
-            return
+            return  # resumed after its end: no progress bar, no new checkpoint
         last_save = time.monotonic()
         shown = self._progress and self._is_first_rank
         progress = StageProgress(self.stage, self.total_steps, self._rows_per_step, shown=shown, start=self.step)
@@ -140,7 +140,7 @@ class Run:
     def log(self, **values: Tensor | float) -> None:
         """Numbers of this step; history keeps their mean over the epoch."""
         for name, value in values.items():
-            number = float(value.detach()) if isinstance(value, Tensor) else float(value)
+            number = float(value.detach()) if isinstance(value, Tensor) else float(value)  # no graph is kept alive
             self._sums[name] = self._sums.get(name, 0.0) + number
         self._sums["steps"] = self._sums.get("steps", 0.0) + 1.0
 
@@ -323,14 +323,14 @@ def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]
 
     The :class:`Run` must be made inside, because resuming sets the streams to where the checkpoint left them.
     """
-    return seeded(seed * 1_000_003 + collectives.rank(), device)
+    return seeded(seed * 1_000_003 + collectives.rank(), device)  # apart from every other seed's ranks
 
 
 def fingerprint(X: Tensor, labels: Labels) -> str:
     """Of the data themselves: a run must not be resumed with other rows or another labelled set of the same size."""
     digest = hashlib.sha256(labels.tobytes())
     for part in torch.split(X, 4096):
-        digest.update(_raw(part))
+        digest.update(_raw(part))  # in parts: a copy of all rows in bytes would double the memory
     return digest.hexdigest()[:16]
 
 

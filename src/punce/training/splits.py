@@ -23,7 +23,7 @@ def holdout_split(labels: Labels, share: float, seed: int) -> tuple[Tensor, Tens
     """
     if not 0 <= share < 1:
         raise InputError(f"the held-out share must lie in [0, 1), got {share}")
-    generator = np.random.Generator(np.random.PCG64([seed, 77]))
+    generator = np.random.Generator(np.random.PCG64([seed, 77]))  # a stream of its own: batches use the seed too
     is_held_out = np.zeros(len(labels), dtype=bool)
     for value in np.unique(labels):
         members = generator.permutation(np.flatnonzero(labels == value))

@@ -58,10 +58,11 @@ class _AllReduceBatchNorm(nn.modules.batchnorm._BatchNorm):
         count = collectives.global_sum(input.new_tensor(input.numel() / max(1, input.shape[1])))
         mean = collectives.global_sum(input.sum(dims)) / count
         shape = [1, -1, *[1] * (input.dim() - 2)]
-        centred = input - mean.view(shape)
+        centred = input - mean.view(shape)  # two passes: E[x²] − E[x]² loses digits where the mean is large
         variance = collectives.global_sum(centred.square().sum(dims)) / count
         if float(count) <= 1:
             raise ValueError(f"BatchNorm in training needs more than one value per channel, got {tuple(input.shape)}")
+        # torch keeps the unbiased variance but normalises by the biased one
         self._update_running(mean.detach(), variance.detach() * (count / (count - 1.0)))
         normalised = centred * torch.rsqrt(variance.view(shape) + self.eps)
         if self.affine:

@@ -219,17 +219,18 @@ def member_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, 
 def _share_below(positive: Floats, unlabelled: Floats) -> Floats:
     ordered = np.sort(unlabelled)
     below = np.searchsorted(ordered, positive, side="left") + np.searchsorted(ordered, positive, side="right")
-    shares: Floats = below / (2 * len(ordered))
+    shares: Floats = below / (2 * len(ordered))  # left and right: a tie counts one half
     return shares
 
 
 def _paired_z(difference: Floats) -> float:
     error = difference.std(ddof=1) / np.sqrt(len(difference))
-    return float(difference.mean() / error) if error > 0 else 0.0
+    return float(difference.mean() / error) if error > 0 else 0.0  # such as the best member against itself
 
 
 def _thinned(labels: Labels, seed: int) -> Rows:
     """Rows to train on: all labelled ones and at most 50,000 others. Every row is scored all the same."""
+    # seed + 1: the folds are drawn from the seed itself
     unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(labels == UNLABELLED))
     return np.sort(np.concatenate([np.flatnonzero(labels == POSITIVE), unlabelled[:_MOST_UNLABELLED]]))
 

@@ -184,7 +184,7 @@ class _Parallel(nn.Module):
         self.weight = nn.ParameterList()
         self.bias = nn.ParameterList()
         for size_in, size_out in pairwise([width, _HIDDEN, _HIDDEN, 1]):
-            spread = (2.0 / max(1, size_in)) ** 0.5
+            spread = (2.0 / max(1, size_in)) ** 0.5  # He's, for ReLU
             drawn = torch.randn(n_networks, size_in, size_out, generator=generator) * spread
             self.weight.append(nn.Parameter(drawn))
             self.bias.append(nn.Parameter(torch.zeros(n_networks, 1, size_out)))

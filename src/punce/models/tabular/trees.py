@@ -114,6 +114,7 @@ class Trees(StoredArrays):
         if len(self.left_codes):
             split = self.category[at]
             inside = (x >= 0) & (x < N_CODES)
+            # split is −1 at a numeric node: some row of the table is read, and not used
             known = self.left_codes[split, np.where(inside, x, 0).astype(np.int64)]
             left = np.where(split >= 0, np.where(inside, known, self.missing_left[at]), left)
         return np.where(np.isnan(x), self.missing_left[at], left) if has_missing else left
