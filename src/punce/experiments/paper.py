@@ -1,5 +1,7 @@
 """The paper's tables and figures. Where the paper has no MNIST rows or curves for one, those here are ours."""
 
+from functools import partial
+
 from punce.experiments.cell import Cell
 from punce.experiments.tables import Experiment, Network
 
@@ -75,15 +77,15 @@ def _stability(on: Network, risk: str, start: str) -> Cell | None:
     return on.contrastive("punce", "1k", risk=risk, transfer="finetune", epochs=epochs)
 
 
+_against_labels = partial(Experiment, kind="curves", networks=MLP_AND_RESNET, columns=LABELS)
+
 FIGURES = (
-    Experiment(
+    _against_labels(
         name="figure1",
         title="PU learning methods against the number of labels",
         make=Network.method,  # Table 2 as curves: the same cells
-        kind="curves",
         networks=("cifar10/allconv", "mnist/mlp"),
         parts=METHODS,
-        columns=LABELS,
         heads=("method", "n_P"),
         paper="Figure 1",
     ),
@@ -98,25 +100,19 @@ FIGURES = (
         paper="Figure 3",
         seeds=dict.fromkeys(("paper", "laptop", "smoke"), 1),  # a picture shows one seed
     ),
-    Experiment(
+    _against_labels(
         name="ablation_losses",
         title="Contrastive losses against the number of labels",
         make=Network.contrastive,  # Table 1 as curves: the same cells
-        kind="curves",
-        networks=MLP_AND_RESNET,
         parts=LOSSES,
-        columns=LABELS,
         heads=("pretraining loss", "n_P"),
         paper="Figure 4a",
     ),
-    Experiment(
+    _against_labels(
         name="ablation_probing",
         title="Risks for the linear probe on puNCE features",
         make=lambda on, risk, n_p: on.contrastive("punce", n_p, risk=risk),
-        kind="curves",
-        networks=MLP_AND_RESNET,
         parts=("pn", "upu", "nnpu"),
-        columns=LABELS,
         heads=("probing risk", "n_P"),
         paper="Figure 4b",
         note="PN takes unlabelled rows for negatives and draws them and the labelled ones equally often; with the rows "
