@@ -131,7 +131,7 @@ def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
     """Values as text, the same for 3, 3.0 and "3", so that a category keeps its name from file to file."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         names = [_category_name(value) for value in series.cat.categories]
-        lookup = pd.Series([*names, None], dtype=object)
+        lookup = pd.Series([*names, None], dtype=object)  # a missing value has the code -1: the last entry
         return pd.Series(lookup.to_numpy()[series.cat.codes], index=series.index, dtype="str")
     if pd.api.types.is_string_dtype(series) and series.dtype != object:
         return series.astype("str").str.strip()

@@ -67,7 +67,7 @@ class _Tally:
         """Count one batch."""
         self.rows += len(batch)
         self.notes.extend(batch.notes)
-        if not isinstance(batch.ids, pd.RangeIndex):
+        if not isinstance(batch.ids, pd.RangeIndex):  # row numbers cannot repeat
             self._ids.append(pd.util.hash_array(batch.ids.astype("str").to_numpy(dtype=object)))
         if batch.kind == "table":
             self.table.add(batch.features, batch.labels)

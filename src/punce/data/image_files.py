@@ -76,6 +76,7 @@ class ImageFiles:
 
         try:
             with warnings.catch_warnings():
+                # A small file can announce a picture that fills all memory: refuse it before it is decoded.
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(self.folder / self.names[row]) as picture:
                     upright = ImageOps.exif_transpose(_eight_bits(picture))

@@ -86,7 +86,7 @@ def _is_complete(series: pd.Series[Any]) -> bool:
 def _column_separation(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_]) -> tuple[float, str]:
     missing = missing_values(series).astype(np.float64)
     scores = _scores(series, is_labelled)
-    present = np.isfinite(scores)
+    present = np.isfinite(scores)  # gaps are judged apart: that a value is missing can itself give the label away
     by_missing = separation(missing[:, None], is_labelled)[0]
     by_value = separation(scores[present, None], is_labelled[present])[0]
     return max((float(by_value), "values"), (float(by_missing), "missing values"))

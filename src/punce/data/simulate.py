@@ -75,6 +75,7 @@ def simulate_pnu(y_true: npt.ArrayLike, n_labelled: int, seed: int = 0) -> PUSam
     labelled = _random(seed).permutation(len(is_p))[:n_labelled]
     labels = np.full(len(is_p), UNLABELLED, dtype=np.int8)
     labels[labelled] = np.where(is_p[labelled], POSITIVE, NEGATIVE)
+    # Labelled negatives leave the unlabelled rows as labelled positives do.
     n_p, n_n = int((labels == POSITIVE).sum()), int((labels == NEGATIVE).sum())
     prior = exact_prior(int(is_p.sum()), int((~is_p).sum()) - n_n, n_p)
     rows = np.arange(len(is_p), dtype=np.int64)

@@ -25,10 +25,11 @@ from typing import IO
 from punce.datasets.catalogue import Benchmark, DataFile
 from punce.errors import InputError
 
-LARGEST_DOWNLOAD = 1 << 30
+LARGEST_DOWNLOAD = 1 << 30  # several times the largest set here
 LARGEST_UNPACKED = 2 << 30
 _CHUNK = 1 << 18
-_TIMEOUT = 30.0
+_TIMEOUT = 30.0  # seconds without a byte, not of the whole download
+# RuntimeError is what zipfile raises for an encrypted member.
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
 
 
@@ -115,7 +116,7 @@ def _uncompress(packed: Path, limit: int) -> None:
         assert process.stderr is not None
         try:
             _copy(process.stdout, plain, limit)
-        except BaseException:
+        except BaseException:  # an interrupt too: gzip would wait for its full pipe to be read
             process.kill()
             raise
         said = process.stderr.read().decode(errors="replace").strip()

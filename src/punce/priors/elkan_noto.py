@@ -53,6 +53,7 @@ class ElkanNoto(PriorEstimator):
 def _held_out_frequency(p: npt.NDArray[np.integer], u: npt.NDArray[np.integer], rng: np.random.Generator) -> float:
     """E[g | labelled] by halves: calibrate on one, average over the labelled rows of the other, and swap."""
     p = np.append(p, 0)  # the cell below every labelled row
+    # Halving the counts of each cell at random is halving the rows, at the cost of the cells.
     first_p, first_u = rng.binomial(p, 0.5), rng.binomial(u, 0.5)
     halves = ((first_p, first_u), (p - first_p, u - first_u))
     total = 0.0

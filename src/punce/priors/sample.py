@@ -66,6 +66,7 @@ class Sample:
     def model_rows(self) -> Any:
         """What a P-vs-U model is fitted on: the caller's own rows for the caller's own classifier."""
         if self.given_classifier is not None and self.X is not None:
+            # A list of texts has no rows to take by an array of numbers.
             return np.asarray(self.X) if isinstance(self.X, list) else self.X
         return self.rows.for_trees.values
 
