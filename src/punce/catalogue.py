@@ -33,8 +33,8 @@ def build_entry(
     parameters = signature(catalogue[entry]).parameters
     if unknown := sorted(set(options) - set(parameters)):
         raise InputError(f"{word} {entry!r} has no option {unknown}; it takes {sorted(parameters)}")
-    if "prior" not in parameters:
+    if "prior" not in parameters:  # InfoNCE, SCL, PN, encoders, views
         return catalogue[entry](**options)
-    if prior is None and parameters["prior"].default is not None:
+    if prior is None and parameters["prior"].default is not None:  # PvU's may be None
         raise InputError(f"{word} {entry!r} needs prior=, the share of positives among the unlabelled rows")
     return catalogue[entry](**{"prior": prior, **options})

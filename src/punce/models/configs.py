@@ -76,7 +76,7 @@ def _of_entry(where: str, given: Any, chosen: Any, catalogue: Mapping[str, Any])
         raise InputError(f"{where} must be a dictionary of arguments, got {given!r}")
     if not isinstance(chosen, str) or chosen not in catalogue:
         raise InputError(f"{where} needs the loss or risk by name; {chosen!r} has its settings already")
-    names = [name for name in signature(catalogue[chosen]).parameters if name != "prior"]
+    names = [name for name in signature(catalogue[chosen]).parameters if name != "prior"]  # estimated, or prior=
     for name in given:
         _require_known(name, names, f"{where}: {chosen!r} has no argument {{}}")
     return dict(given)

@@ -53,6 +53,7 @@ class FitSettings:
     def config(self, stage: str, automatic: Any) -> Any:
         """The stage's Config: the automatic one with the caller's changes; kept in `used`."""
         config = replace(automatic, **self.configs.get(stage, {}))
+        # The seed is reported once, for the whole fit.
         self.used[stage] = {name: value for name, value in asdict(config).items() if name != "seed"}
         return config
 

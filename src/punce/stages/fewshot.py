@@ -88,7 +88,7 @@ def fewshot(
 
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
-    _check(X, labels, validation, config)
+    _check(X, labels, validation, config)  # before the encoder is touched
     stage = _Fewshot(encoder, RawRows(view, X, labels), loss, config, validation)
     history = train(stage, **outputs)
     accuracy, _ = _validate(stage.scorer, view, *validation)

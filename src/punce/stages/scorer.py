@@ -119,6 +119,7 @@ def reinitialise(model: nn.Module, seed: int) -> None:
     """Draw every weight of the module anew from `seed`; the global random stream is left as it was."""
     with seeded(seed, next((weight.device for weight in model.parameters()), None)):
         for name, module in model.named_modules():
+            # torch's own layers have the first name; MultiheadAttention has the second
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if reset is not None:
                 reset()

@@ -175,7 +175,7 @@ def _state_text(state: dict[str, Any]) -> bytes:
         text = json.dumps(state, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"state is not JSON ({error}); pass it through flatten_state") from None
-    if json.loads(text) != state:
+    if json.loads(text) != state:  # JSON turns tuples into lists and all keys into text without a word
         raise CheckpointError("state changes in JSON (tuples? keys that are not text?); pass it through flatten_state")
     return text.encode()
 

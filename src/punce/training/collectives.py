@@ -35,7 +35,7 @@ def joined(timeout: float = 600.0) -> Iterator[None]:
     Ranks that end well wait for each other before they leave. A rank that fails leaves at once, so that its peers
     notice. Started without torchrun, or in a group that the caller made, this does nothing.
     """
-    is_mine = not dist.is_initialized()
+    is_mine = not dist.is_initialized()  # a group that the caller made is the caller's to leave
     init_from_environment(timeout)
     is_mine = is_mine and dist.is_initialized()
     try:
@@ -106,7 +106,7 @@ def _release_frames(error: BaseException) -> None:
     """Drop the local variables of the functions that failed; models among them would keep the process group alive."""
     seen: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
+    while cause is not None and id(cause) not in seen:  # chains of exceptions may be circular
         seen.add(id(cause))
         traceback.clear_frames(cause.__traceback__)
         cause = cause.__cause__ or cause.__context__
@@ -233,7 +233,7 @@ class _GlobalMean(torch.autograd.Function):
         dist.all_reduce(sum_and_count)
         total, count = sum_and_count.unbind()
         ctx.shape = x.shape
-        ctx.scale = world_size() / float(count)
+        ctx.scale = world_size() / float(count)  # DDP divides by the world size once more
         return total / count
 
     @staticmethod

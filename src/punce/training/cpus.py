@@ -50,6 +50,7 @@ def limited_threads(count: int) -> Iterator[None]:
 def _quota(cgroups: Path, own: Path) -> int | None:
     """CPUs that the process's cgroups grant, rounded up; None without a quota. An outer group limits its inner ones."""
     paths = {kinds: Path(path.lstrip("/")) for _, kinds, path in _lines(own)}
+    # Version 2 has an empty list of controllers, version 1 one line for each group of them.
     v1 = next((path for kinds, path in paths.items() if "cpu" in kinds.split(",")), Path())
     # Version 2 has one file with both numbers, version 1 has two files. A container may see its own group as the root.
     found = [_read(cgroups / folder / "cpu.max").split() for folder in _with_parents(paths.get("", Path()))]

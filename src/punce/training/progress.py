@@ -108,7 +108,7 @@ class Estimator:
         """When enough steps are timed and much is left: "about 3 min, 0.6 GB of memory". Once; otherwise None."""
         if self._said:
             return None
-        now, timed = time.monotonic(), done - self._start - 1
+        now, timed = time.monotonic(), done - self._start - 1  # without the first step
         if self._began is None:
             self._began = now
         if timed < _STEPS or now - self._began < _SECONDS:

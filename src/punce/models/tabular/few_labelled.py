@@ -21,7 +21,7 @@ from punce.models.tabular.trees import Flags, Floats, Values
 
 FEWEST = 3  # rows of either kind for the ensemble: one to learn from, one to weigh with, one to hold out
 _STRENGTH = 0.1  # scikit-learn's C: strong, so that one row cannot pick a single column
-_FOLDS = 5
+_FOLDS = 5  # at most: two labelled rows fill two of them
 _COLUMNS = "columns."
 
 
