@@ -19,16 +19,7 @@ from punce.cli import main
 from punce.data import load, simulate_pu
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPECTED = {
-    ".lock",
-    "MODEL_CARD.md",
-    "config.json",
-    "history.jsonl",
-    "metrics.json",
-    "model",
-    "report.html",
-    "report.json",
-}
+EXPECTED = {"MODEL_CARD.md", "config.json", "history.jsonl", "metrics.json", "model", "report.html", "report.json"}
 
 
 def punce(*arguments: object, expect: int = 0) -> subprocess.CompletedProcess[str]:
