@@ -40,8 +40,8 @@ def write_text(path: Path, text: str) -> None:
 def locked(path: Path) -> Iterator[bool]:
     """Whether this process alone holds the lock on `path` inside the block; False if another does, without waiting.
 
-    The system releases the lock when the process ends, however it ends. The file stays: removing it would let two
-    processes each hold "the" lock.
+    The system releases the lock when the process ends, however it ends. The file stays: where work
+    goes on after the lock, removing it would let two processes each hold "the" lock.
     """
     lock = FileLock(path, blocking=False)
     path.parent.mkdir(parents=True, exist_ok=True)
