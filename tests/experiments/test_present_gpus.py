@@ -80,6 +80,7 @@ def test_work_that_is_not_linear_is_refused(flops: ModuleType) -> None:
         flops.per_row(lambda n: n * n)
 
 
+@pytest.mark.slow
 def test_the_script_of_the_page_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     block = next(block for block in blocks if "joined()" in block)

@@ -68,6 +68,7 @@ def test_every_experiment_is_written_in_three_languages(filled: Path) -> None:
     assert {name for name, experiment in EXPERIMENTS.items() if experiment.kind != "table"} <= drawn
 
 
+@pytest.mark.slow
 def test_only_what_was_named_is_written_but_the_page_has_all(filled: Path, tmp_path: Path) -> None:
     (page,) = write_all(filled, "laptop", ["table3"], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -167,6 +168,7 @@ def on_disk(filled: Path) -> dict[str, str]:
     return {path.stem: path.read_text() for path in (filled / "laptop" / "report").glob("*.svg")}
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_bytes_every_time(filled: Path) -> None:
     first = on_disk(filled)
     assert first == drawn(filled)
@@ -234,6 +236,7 @@ def test_one_seed_draws_no_band(tmp_path: Path) -> None:
 # The document ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_document_does_not_depend_on_the_order_of_files(few: Path, tmp_path: Path) -> None:
     results = tmp_path / "copy"
     (results / "laptop").mkdir(parents=True)

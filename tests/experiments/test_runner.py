@@ -88,6 +88,7 @@ def attempts(results: Path) -> set[int]:
     return {record.attempts for record in found if record is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_killed_worker_is_replaced_and_a_killed_runner_loses_nothing(
     tmp_path: Path, undisturbed: dict[str, object]

@@ -135,7 +135,8 @@ def test_autocast_does_not_round_the_second_derivative(temperature: float) -> No
 
 
 @pytest.mark.filterwarnings("default")  # dynamo warns about its own look at .grad
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.slow  # compiling takes long
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_inside_a_compiled_model(backend: str) -> None:
     model, loss, labels = torch.nn.Linear(6, 4), PuNCE(0.3, 0.2), torch.tensor([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
     x = torch.randn(2, 10, 6)

@@ -56,14 +56,13 @@ EXPECTED: dict[str, dict[str, str]] = {
         "check_methods_subset_invariance": _FLOAT32,
     },
 }
-# Those that fit the ensemble for tables take a second or more each.
-QUICK_ON_TABLES = {
+# The others fit again and again and take a second or more each.
+QUICK = {
     "check_fit_score_takes_y",
     "check_estimators_unfitted",
     "check_n_features_in_after_fitting",
     "check_estimators_empty_data_messages",
     "check_complex_data",
-    "check_estimator_sparse_array",
     "check_classifiers_one_label",
     "check_classifiers_regression_target",
     "check_supervised_y_no_nan",
@@ -83,7 +82,7 @@ def _checks() -> Iterator[Any]:
     for kind, estimator in ESTIMATORS.items():
         for own, check in estimator_checks_generator(estimator):
             name = str(getattr(check, "func", check).__name__)
-            quick = kind != "table" or name in QUICK_ON_TABLES | set(EXPECTED["table"])
+            quick = name in QUICK
             yield pytest.param(
                 own, check, EXPECTED[kind].get(name), id=f"{kind}-{name}", marks=() if quick else (pytest.mark.slow,)
             )

@@ -269,6 +269,7 @@ def test_dark_mode_and_print_change_the_colours(visit: Any) -> None:
     seen.calm()
 
 
+@pytest.mark.slow
 def test_the_page_of_a_real_fit_with_a_hostile_column(visit_file: Any, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     positive = random.random(400) < 0.4

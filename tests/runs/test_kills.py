@@ -83,6 +83,7 @@ def stop_after(process: subprocess.Popen[str], steps: int, delay: float, number:
     return process.returncode
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_after_sigterm(tmp_path: Path, one_thread: None) -> None:
     command = ["tests.runs.tiny", str(tmp_path / "run"), "--epochs", "3", "--save-every", "1e9"]
     assert stop_after(start(*command, "--announce"), 9, 0.0, signal.SIGTERM) == 143
