@@ -167,7 +167,30 @@ def _prior_speed(speed: dict[str, Any]) -> str:
 
 def benchmarks() -> str:
     speed = [_loss_speed(read("loss_speed")), _step(read("step")["results"]), _views(read("views"))]
-    return "\n\n".join([*speed, _mnist_losses(), _mnist_baselines(), _mnist_tuning(), _mnist_classifier()])
+    mnist = [_mnist_losses(), _mnist_baselines(), _mnist_tuning(), _mnist_classifier()]
+    return "\n\n".join([_busy(read("busy")), *speed, *mnist])
+
+
+def _busy(found: dict[str, Any]) -> str:
+    small = found["small"]
+    sizes = {
+        **{
+            f"{small['rows']:,} × {small['columns']}, {how}": one for how, one in small.items() if isinstance(one, dict)
+        },
+        **{f"{found[kind]['rows']:,} × {found[kind]['columns']:,}, alone": found[kind] for kind in ("wide", "long")},
+    }
+    fits = [
+        [name, f"{one['seconds']:.1f}", f"{one['cpu_seconds']:.1f}", f"{one['peak_gb']:.2f}"]
+        if "seconds" in one
+        else [name, one["not measured"], "", ""]
+        for name, one in sizes.items()
+    ]
+    answers = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found["answers_seconds"].items())
+    return (
+        "### A table from command to page (`benchmarks/busy.py`)\n\n"
+        + rows_of(["`punce fit`", "seconds", "CPU seconds of each", "peak GB"], fits)
+        + f"\n\nRounds: {small['rounds']}. Commands that train nothing answer: {answers}."
+    )
 
 
 def _loss_speed(found: dict[str, Any]) -> str:
