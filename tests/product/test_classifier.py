@@ -19,8 +19,6 @@ from punce import PUClassifier
 from punce.data import load, simulate_pu
 from punce.encoders import MLP
 from punce.errors import InputError
-from punce.judging.used_prior import tighter
-from punce.priors import PriorEstimate
 from punce.training.splits import PUStratifiedKFold
 from tests.product import clouds
 
@@ -157,23 +155,6 @@ def test_the_prior_is_estimated_and_kept_with_its_interval() -> None:
     assert classifier.prior_.value == pytest.approx(truth, abs=0.1)
     assert classifier.second_prior_ is not None
     assert classifier.prior_ is classifier.first_prior_  # trees both times: the second only warns
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "chosen"),
-    [
-        ((0.50, 0.60), (0.46, 0.53), "second"),
-        ((0.50, 0.60), (0.52, 0.61), "first"),  # ends higher
-        ((0.50, 0.60), (0.10, 0.55), "first"),  # ends lower, but hardly knows
-        ((0.50, 0.60), None, "first"),
-    ],
-)
-def test_which_prior_is_used(first: tuple[float, float], second: tuple[float, float] | None, chosen: str) -> None:
-    def estimate(low: float, high: float) -> PriorEstimate:
-        return PriorEstimate((low + high) / 2, low, high, "bbe", {}, 0.5, 0.1, ())
-
-    estimates = {"first": estimate(*first), "second": None if second is None else estimate(*second)}
-    assert tighter(estimate(*first), estimates["second"]) == estimates[chosen]
 
 
 def test_a_given_prior_is_kept() -> None:

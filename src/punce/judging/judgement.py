@@ -11,7 +11,7 @@ import numpy.typing as npt
 from punce.judging.calibration import PUCalibrator
 from punce.judging.metrics import PUMetrics, collapse_reason, pu_metrics
 from punce.judging.thresholds import Rule, choose_threshold
-from punce.judging.used_prior import is_given, tighter, usable_interval, usable_prior
+from punce.judging.used_prior import combine, is_given, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate, estimate_prior
 from punce.scenario import Scenario
@@ -48,8 +48,8 @@ def judge(
 ) -> Judgement:
     """Judge held-out `scores` (m,) with `labels` (m,); `labelled_share` is n_P/n of all rows.
 
-    `sees_more` says whether the scores can tell rows apart that the first prior's model could not: only then may the
-    second estimate of the prior, made on these scores, replace the first.
+    `sees_more` says whether the scores can tell rows apart that the first prior's model could not: only then does
+    the second estimate of the prior, made on these scores, join the first.
     """
     p, u = scores[labels == POSITIVE], scores[labels == UNLABELLED]
     second = None
@@ -57,7 +57,7 @@ def judge(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they repeat those of the first estimate
             second = estimate_prior(None, labels, scores=scores, random_state=seed, scenario=scenario)
-    prior = tighter(first, second if sees_more else None)
+    prior = combine(first, second if sees_more else None)
     value = usable_prior(prior)
     calibrator = PUCalibrator.fit(p, u, value)
     held_out = {"positive": calibrator.probability(p), "unlabelled": calibrator.probability(u)}

@@ -1,9 +1,11 @@
-"""Which prior a fit rests on: the one that was given, or one of two estimates, kept from 0 and 1; and its JSON."""
+"""Which prior a fit rests on: the one that was given, or two estimates combined, kept from 0 and 1; and its JSON."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
@@ -14,6 +16,8 @@ FEWEST_LABELLED = 3  # one to learn from, one to choose with and one to hold out
 _GIVEN = "given"
 _ASSUMED = 0.1
 _NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
+_LEAST_WIDTH = 0.01  # of an interval: a narrower one would silence the other estimate
+_Z_90 = 1.645
 
 
 def given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:
@@ -37,15 +41,15 @@ def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
     Low, because a prior that is too high calls rows positive that nothing speaks for.
     """
     n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
+    reason = f"with {n_p} labelled and {n_u} unlabelled rows the share of positives cannot be estimated"
+    advice = f"give prior= if you know it, or label at least {FEWEST_LABELLED} rows (30 for a number to trust)"
     return replace(
         given_prior(_ASSUMED, labels, scenario),
         low=0.0,
         high=1.0,
         method="assumed",
-        warnings=(
-            f"with {n_p} labelled and {n_u} unlabelled rows the share of positives cannot be estimated: {_ASSUMED} is "
-            f"assumed; give prior= if you know it, or label at least {FEWEST_LABELLED} rows (30 for a number to trust)",
-        ),
+        warnings=(f"{reason}: {_ASSUMED} is assumed; {advice}",),
+        reason=reason,
     )
 
 
@@ -54,17 +58,26 @@ def is_given(prior: PriorEstimate) -> bool:
     return prior.method == _GIVEN
 
 
-def tighter(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
-    """The second estimate if its interval ends lower and is no wider, else the first.
+def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate:
+    """One estimate of two: weights 1/width², and an interval that also holds how far they disagree.
 
-    Scores that leave positives and negatives mixed give too large a share, never too small a one: what they bound is
-    the largest share that p_U − π·p_P ≥ 0 allows, and better scores bound it tighter. So the smaller upper confidence
-    bound is taken, as BBE does among thresholds. Few held-out rows have a wide interval and leave the first. Where
-    both models see the same, the lower of two numbers would only be the luckier one, and `second` is None.
+    Both rest on the same rows, so their errors go together: the interval does not shrink as that of two independent
+    estimates would. Its half-widths are the weighted root mean squares of the distances to each one's own ends, so
+    an estimate far from the other widens it. Scores that leave the classes mixed have a wide interval and little
+    weight. What cannot be known (see `PriorEstimate.reason`) takes no part; a given prior is used as it is.
     """
-    if second is None or second.high >= first.high or second.high - second.low > first.high - first.low:
+    if second is None or second.reason or is_given(first):
         return first
-    return second
+    if first.reason:
+        return second
+    values, lows, highs = np.array([[e.value, e.low, e.high] for e in (first, second)]).T
+    weights = 1.0 / np.maximum(highs - lows, _LEAST_WIDTH) ** 2
+    weights /= weights.sum()
+    value = float(weights @ values)
+    below, above = (
+        float(np.sqrt(weights @ (end**2 + (_Z_90 * (values - value)) ** 2))) for end in (values - lows, highs - values)
+    )
+    return first.moved(value, max(0.0, value - below), min(1.0, value + above))
 
 
 def usable_prior(prior: PriorEstimate) -> float:
@@ -98,4 +111,5 @@ def prior_from_json(content: dict[str, Any]) -> PriorEstimate | None:
         method=str(content["method"]),
         diagnostics={},
         warnings=tuple(map(str, content["warnings"])),
+        reason=str(content.get("reason", "")),
     )

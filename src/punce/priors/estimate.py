@@ -75,6 +75,7 @@ def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scena
             "seconds": seconds,
             "n_labelled": sample.n_p,
             "n_unlabelled": sample.n_u,
+            "scenario": scenario,
         },
         population_prior=population_prior(value, sample.n_p, sample.n_u, scenario),
         label_frequency=label_frequency(value, sample.n_p, sample.n_u),

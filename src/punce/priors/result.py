@@ -7,14 +7,14 @@ and the label frequency that follow from it are carried beside it, so that nobod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from punce.errors import InputError
-from punce.scenario import prior_from_label_frequency
+from punce.scenario import label_frequency, population_prior, prior_from_label_frequency
 
 Bound = Literal["lower", "upper"]
 
@@ -108,6 +108,20 @@ class PriorEstimate:
     label_frequency: float
     """c = P(labelled | y=1) in the rows at hand."""
     warnings: tuple[str, ...] = field(default=(), repr=False)
+    reason: str = ""
+    """Why the share cannot be known from these rows; empty where it can. The value is then a placeholder."""
+
+    def moved(self, value: float, low: float, high: float) -> PriorEstimate:
+        """The same rows with another share, and what follows from it. Only for estimates of :func:`estimate_prior`."""
+        n_p, n_u = self.diagnostics["n_labelled"], self.diagnostics["n_unlabelled"]
+        return replace(
+            self,
+            value=value,
+            low=low,
+            high=high,
+            population_prior=population_prior(value, n_p, n_u, self.diagnostics["scenario"]),
+            label_frequency=label_frequency(value, n_p, n_u),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text for JSON; arrays become their length, mean and quantiles."""
@@ -116,6 +130,7 @@ class PriorEstimate:
             "method": self.method,
             **{name: getattr(self, name) for name in numbers},
             "warnings": list(self.warnings),
+            "reason": self.reason,
             "diagnostics": {name: _plain(value) for name, value in self.diagnostics.items()},
         }
 

@@ -1,0 +1,53 @@
+"""Which prior a fit rests on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from punce.judging.used_prior import assumed_prior, combine, given_prior, prior_from_json, prior_to_json
+from punce.priors import PriorEstimate
+from punce.scenario import label_frequency, population_prior
+
+
+def estimate(low: float, high: float, reason: str = "") -> PriorEstimate:
+    value = (low + high) / 2
+    made = {"n_labelled": 100, "n_unlabelled": 900, "scenario": "single_set"}
+    return PriorEstimate(value, low, high, "bbe", made, 0.5, 0.1, (), reason)
+
+
+def test_the_narrower_estimate_weighs_more_and_the_interval_does_not_shrink() -> None:
+    one, other = estimate(0.40, 0.60), estimate(0.50, 0.60)
+    found = combine(one, other)
+    assert found.value == pytest.approx((0.50 * 1 + 0.55 * 4) / 5)
+    assert found.high - found.low > 0.10
+    assert (found.low, found.high) == (combine(other, one).low, combine(other, one).high)
+    assert found.population_prior == population_prior(found.value, 100, 900, "single_set")
+    assert found.label_frequency == label_frequency(found.value, 100, 900)
+
+
+def test_disagreement_widens() -> None:
+    near, far = combine(estimate(0.5, 0.6), estimate(0.5, 0.6)), combine(estimate(0.5, 0.6), estimate(0.2, 0.3))
+    assert (near.low, near.high) == (pytest.approx(0.5), pytest.approx(0.6))
+    assert far.low < 0.25
+    assert far.high > 0.55
+
+
+def test_what_cannot_be_known_or_is_given_takes_no_part() -> None:
+    one, unknown = estimate(0.5, 0.6), estimate(0.0, 1.0, "labelled and unlabelled rows look alike")
+    labels = np.array([1, 0, 0])
+    given, assumed = given_prior(0.3, labels, "single_set"), assumed_prior(labels, "single_set")
+    assert combine(one, None) == combine(one, unknown) == combine(unknown, one) == combine(assumed, one) == one
+    assert combine(given, one) == given
+
+
+def test_the_reason_is_stored_and_older_files_have_none() -> None:
+    unknown = dataclasses.replace(estimate(0.0, 1.0, "alike"), diagnostics={})
+    content = prior_to_json(unknown)
+    assert prior_from_json(content) == unknown
+    del content["reason"]
+    older = prior_from_json(content)
+    assert older is not None
+    assert older.reason == ""
