@@ -22,6 +22,7 @@ from torch import Tensor
 from punce.errors import InputError
 from punce.judging.calibration import PUCalibrator
 from punce.judging.judgement import judge
+from punce.judging.labelling import check_labelling
 from punce.judging.metrics import ranking_score
 from punce.judging.thresholds import Rule, check_rule
 from punce.judging.used_prior import (
@@ -89,6 +90,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         threshold_: from which probability a row is called positive.
         ran_: what was trained, with the settings of each stage; for tables the members and their weights.
+        labelling_: LabellingCheck: whether the labelled rows can be a random sample of the positives.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
         notes_: what to know about how the rows were read.
     """
@@ -173,6 +175,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, vars(self)), **settings.used}
         self._judge(fitted, labels)
+        self._check_labelling(fitted, labels)
         self._keep_scores(fitted, X, len(labels))
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
@@ -233,6 +236,13 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
         for text in judged.warnings:
             warnings.warn(text, ClassifierWarning, stacklevel=5)
+
+    def _check_labelling(self, fitted: Fitted, labels: Labels) -> None:
+        """Whether the labelled rows can be a random sample of the positives, by rows that no stage had seen."""
+        own, prior = labels[fitted.rows], usable_prior(self.prior_)
+        self.labelling_ = check_labelling(fitted.scores, own, prior, features=fitted.features, seed=self.seed_)
+        if self.labelling_.fires:
+            warnings.warn(self.labelling_.sentence, ClassifierWarning, stacklevel=5)
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""

@@ -77,7 +77,8 @@ class TableRoute:
         settings.used["members"] = dict(self._model.weights_)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         # boosted trees on the same columns, twice
-        return Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
+        fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
+        return replace(fitted, features=DenseColumns.fit(table.values, table.categorical).transform(table.values))
 
     def score(self, X: Any) -> Floats:
         """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""

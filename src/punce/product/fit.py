@@ -129,6 +129,7 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
             **mixes,
             "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
             "notes": list(metrics.notes),
+            "labelling": asdict(classifier.labelling_),
         }
     )
     return plain
