@@ -8,7 +8,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from punce.columns.bins import Bins
 from punce.judging.metrics import auc_between
 from punce.models.tabular import teachers
-from punce.models.tabular.model import MEMBERS, stratified_folds
+from punce.models.tabular.model import MEMBERS, Member, stratified_folds
 from punce.models.tabular.network import balanced_nnpu
 from punce.models.tabular.steps import Steps
 from punce.models.tabular.teachers import Lesson, lesson_of, telling_columns
@@ -22,6 +22,10 @@ def lesson() -> Lesson:
     binned = Bins.fit(rows.values, rows.categorical).transform(rows.values)
     folds = stratified_folds(rows.labels, 3, 0)
     return lesson_of(binned, rows.categorical, rows.labels, folds, rows.prior, 0, Steps())
+
+
+def _learned(name: str, lesson: Lesson) -> Member:
+    return MEMBERS[name].from_steps(lesson, Steps()(MEMBERS[name].steps(lesson)))
 
 
 def _with_labels(lesson: Lesson, labels: np.ndarray) -> Lesson:
@@ -55,9 +59,7 @@ def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, l
     swapped = np.flatnonzero(inside)
     changed[swapped] = changed[swapped[::-1]]
     other = _with_labels(lesson, changed)
-    before, after = (
-        MEMBERS[name].fit(x, Steps()).held_out_scores(lesson.binned, lesson.folds) for x in (lesson, other)
-    )
+    before, after = (_learned(name, x).held_out_scores(lesson.binned, lesson.folds) for x in (lesson, other))
     if name == "nnpu":  # its K networks share one batched product, whose last bits may move
         assert np.allclose(before[inside], after[inside], atol=1e-3)
     else:
@@ -67,7 +69,7 @@ def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, l
 
 @pytest.mark.parametrize("name", sorted(MEMBERS))
 def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: Lesson) -> None:
-    member = MEMBERS[name].fit(lesson, Steps())
+    member = _learned(name, lesson)
     scores = member.scores(lesson.binned)
     assert scores.shape == (3, 400)
     assert np.isfinite(scores).all()
@@ -83,10 +85,10 @@ def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: Lesson)
 def test_networks_do_not_touch_the_global_stream(lesson: Lesson) -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    first = MEMBERS["nnpu"].fit(lesson, Steps()).scores(lesson.binned)
+    first = _learned("nnpu", lesson).scores(lesson.binned)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(8)
-    assert np.array_equal(MEMBERS["nnpu"].fit(lesson, Steps()).scores(lesson.binned), first)
+    assert np.array_equal(_learned("nnpu", lesson).scores(lesson.binned), first)
 
 
 def test_balanced_nnpu_is_its_formula_in_both_branches() -> None:
@@ -142,7 +144,7 @@ def test_columns_of_a_wide_table_are_chosen_without_the_held_out_labels(
     none = np.zeros(600, dtype=bool)
     binned = rng.integers(0, 64, (300, 600)).astype(np.float32)
     wide = lesson_of(binned, none, labels, folds, 0.3, 0, Steps())
-    member = MEMBERS[name].fit(wide, Steps())
+    member = _learned(name, wide)
     own = member.held_out_scores(binned, folds)
     assert abs(auc_between(own[labels == 1], own[labels == 0]) - 0.5) < 3 * np.sqrt(1 / (12 * 60))
     seen = member.scores(binned)[0][folds != 0]

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from punce.models.tabular import TabularPU, model
+from punce.models.tabular import TabularPU, model, teachers
 from punce.models.tabular.steps import Arrays, Steps
+from punce.training import parallel
 from tests.models.problem import Problem, problem
 
 
@@ -64,28 +66,42 @@ def test_a_stored_step_of_other_rows_is_not_used(tmp_path: Path) -> None:
         raise AssertionError("it is stored")
 
     x = np.zeros(4)
-    Steps(tmp_path, {"x": x})("one", compute)
-    assert np.array_equal(Steps(tmp_path, {"x": x})("one", never)["x"], np.arange(3.0))
+    Steps(tmp_path, {"x": x})({"one": compute})
+    assert np.array_equal(Steps(tmp_path, {"x": x})({"one": never})[0]["x"], np.arange(3.0))
     with pytest.raises(AssertionError, match="stored"):
-        Steps(tmp_path, {"x": x + 1.0})("one", never)
+        Steps(tmp_path, {"x": x + 1.0})({"one": never})
     with pytest.raises(AssertionError, match="stored"):
-        Steps(tmp_path, {"x": x.reshape(2, 2)})("one", never)
+        Steps(tmp_path, {"x": x.reshape(2, 2)})({"one": never})
 
 
 def test_a_damaged_step_is_computed_again(tmp_path: Path) -> None:
-    Steps(tmp_path)("one", lambda: {"x": np.zeros(3)})
+    Steps(tmp_path)({"one": lambda: {"x": np.zeros(3)}})
     file = tmp_path / "one" / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"\1")
     with pytest.warns(UserWarning, match="damaged"):
-        again = Steps(tmp_path)("one", lambda: {"x": np.ones(3)})
+        (again,) = Steps(tmp_path)({"one": lambda: {"x": np.ones(3)}})
     assert np.array_equal(again["x"], np.ones(3))
-    assert np.array_equal(Steps(tmp_path)("one", dict)["x"], np.ones(3))
+    assert np.array_equal(Steps(tmp_path)({"one": dict})[0]["x"], np.ones(3))
 
 
 @pytest.mark.slow  # on a busy machine two threads wait for each other for minutes
 def test_threads_change_no_bit(rows: Problem, whole: TabularPU, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "threads_for", lambda cells: 2)
+    monkeypatch.setattr(teachers, "threads_for", lambda cells: 2)
     assert _same(TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels), whole)
+
+
+def test_steps_side_by_side_change_no_bit(rows: Problem, whole: TabularPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    forked: list[int] = []
+    by_copies = parallel._by_copies
+
+    def counted(tasks: Any, count: int) -> Any:
+        forked.append(len(tasks))
+        return by_copies(tasks, count)
+
+    monkeypatch.setattr(parallel, "_copies", lambda: 2)
+    monkeypatch.setattr(parallel, "_by_copies", counted)
+    assert _same(TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels), whole)
+    assert forked == [5, 11], "teachers first, then the steps of all members together"
 
 
 def test_progress_counts_every_step(rows: Problem, capfd: pytest.CaptureFixture[str]) -> None:

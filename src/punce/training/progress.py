@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 _LINE_EVERY_SECONDS = 15.0  # without a terminal: a log file should not fill up
+_REFRESH_EVERY_SECONDS = 0.1  # on a terminal
 _STEPS = 3  # timed, at least
 _SECONDS = 0.5  # of timed steps, at least
 LONG_RUN = 10.0  # seconds; shorter runs are not announced
@@ -53,7 +54,8 @@ class StageProgress:
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
         )
-        bar = Progress(*columns, console=self._console)
+        # No thread that refreshes it: a process with one thread can be forked (punce.training.parallel).
+        bar = Progress(*columns, console=self._console, auto_refresh=False)
         bar.add_task(self._stage, total=self._total, completed=self._start, note="")
         return bar
 
@@ -76,6 +78,9 @@ class StageProgress:
         if self._bar:
             rate = f"{self.rows_per_second:,.0f} rows/s"
             self._bar.update(self._bar.task_ids[0], completed=self._done, note=f"{rate} {note}")
+            if time.monotonic() - self._last_line > _REFRESH_EVERY_SECONDS:
+                self._last_line = time.monotonic()
+                self._bar.refresh()
         elif self._lines and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS:
             self._line(note)
 

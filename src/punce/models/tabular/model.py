@@ -8,6 +8,7 @@ thresholds and metrics without negatives cost nothing extra.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -21,8 +22,8 @@ from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require
 from punce.models.route import under
 from punce.models.tabular.few_labelled import FEWEST
 from punce.models.tabular.network import Networks
-from punce.models.tabular.steps import Steps
-from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of
+from punce.models.tabular.steps import Step, Steps
+from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of, threads_of
 from punce.models.tabular.tree_members import Boosting, Forest
 from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
 from punce.scenario import Scenario, check_prior, check_scenario
@@ -38,8 +39,12 @@ class Member(Protocol):
     """K models of one kind, model k trained without fold k."""
 
     @classmethod
-    def fit(cls, lesson: Lesson, step: Steps) -> Self:
-        """Model k learns from every fold but k. What takes time goes through `step`, so that a killed fit resumes."""
+    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+        """What takes time, by name; model k learns from every fold but k. Steps run side by side, and are stored."""
+
+    @classmethod
+    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+        """The member that its steps, in their order, have learned."""
 
     def scores(self, binned: Values) -> Floats:
         """Scores on the scale of log-odds. Shape: (n, d) -> (K, n)."""
@@ -116,13 +121,12 @@ class TabularPU:
         inputs |= {"format": _FORMAT} if weights is None else {"format": _FORMAT, "weights": weights}
         # Teachers, boosting and forest take a step for each fold; the networks train all folds in one.
         total = n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)
-        # By what one model sees of the table, not by all of it.
-        threads = threads_for(len(rows) * min(binned.shape[1], MOST_COLUMNS))
+        threads = threads_of(binned[rows])
         with StageProgress("table", total, len(labels), shown=progress) as bar:
-            step = Steps(folder, inputs, threads, bar)
+            run = Steps(folder, inputs, threads, bar)
             own = None if weights is None else weights[rows] / weights[rows].mean()
-            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, step, own)
-            self.fitted_: dict[str, Member] = {name: MEMBERS[name].fit(lesson, step) for name in self.members}
+            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, run, own)
+            self.fitted_ = self._learned(lesson, run)
             with limited_threads(threads):
                 held_out = {name: member.held_out_scores(binned, folds) for name, member in self.fitted_.items()}
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
@@ -130,6 +134,14 @@ class TabularPU:
         self.out_of_fold_scores_ = self._combined(held_out)
         self.notes_ = _notes(values.shape[1], labels)
         return self
+
+    def _learned(self, lesson: Lesson, run: Steps) -> dict[str, Member]:
+        """The steps of all members at once, the longest first: the fewer steps a member has, the longer one takes."""
+        steps = {name: MEMBERS[name].steps(lesson) for name in self.members}
+        order = sorted(steps, key=lambda name: len(steps[name]))
+        arrays = iter(run({key: step for name in order for key, step in steps[name].items()}))
+        own = {name: list(islice(arrays, len(steps[name]))) for name in order}
+        return {name: MEMBERS[name].from_steps(lesson, own[name]) for name in self.members}
 
     def score(self, values: Values) -> Floats:
         """Shape: (n, d) -> (n,)."""

@@ -30,7 +30,7 @@ from punce.columns.bins import MISSING_BIN
 from punce.columns.dense import DenseColumns
 from punce.labels import POSITIVE, UNLABELLED
 from punce.models.route import under
-from punce.models.tabular.steps import Steps
+from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, telling_columns
 from punce.models.tabular.trees import AnyArray, Arrays, Floats, Rows, Values
 from punce.training.optim import warmup_cosine
@@ -51,9 +51,14 @@ class Networks:
     weights: dict[str, Tensor]
 
     @classmethod
-    def fit(cls, lesson: Lesson, step: Steps) -> Self:
-        """Network k learns from every fold but k."""
-        return cls.from_arrays(step(f"networks-{lesson.seed}", partial(_trained, lesson)))
+    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+        """Network k learns from every fold but k; all learn in one step."""
+        return {f"networks-{lesson.seed}": partial(_trained, lesson)}
+
+    @classmethod
+    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+        """The trained networks."""
+        return cls.from_arrays(arrays[0])
 
     def scores(self, binned: Values) -> Floats:
         """Shape: (n, d) -> (K, n)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ import torch
 from punce.models.tabular.trees import Arrays
 from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.cpus import limited_threads
+from punce.training.parallel import in_parallel
 from punce.training.progress import StageProgress
+
+Step = Callable[[], Arrays]
 
 
 class Steps:
@@ -24,7 +27,7 @@ class Steps:
     Args:
         folder: where results are stored; None stores nothing.
         inputs: arrays and settings that decide the results. What a fit with other inputs has stored is not used.
-        threads: at most so many in a step.
+        threads: at most so many in a step; with one, several steps run at once.
         progress: told of every finished step.
     """
 
@@ -35,20 +38,35 @@ class Steps:
         threads: int = 1,
         progress: StageProgress | None = None,
     ) -> None:
-        self._folder, self.threads, self._progress = folder, threads, progress
+        self._folder, self._threads, self._progress = folder, threads, progress
         # Hashing reads the whole table, and is needed only to recognise what was stored.
         self._fingerprint = "" if folder is None else _fingerprint(inputs or {})
 
-    def __call__(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """The arrays of step `name`: stored ones if there are, else computed and stored before this returns."""
-        arrays = self._stored(name)
-        if arrays is None:
-            with limited_threads(self.threads):
-                arrays = compute()
-            self._store(name, arrays)
-        if self._progress is not None:
-            self._progress.advance(name)
-        return arrays
+    def __call__(self, steps: Mapping[str, Step]) -> list[Arrays]:
+        """The arrays of every step: stored ones if there are, else computed, and stored as they come.
+
+        Steps must not depend on each other: those of a small table run side by side.
+        """
+        found = {name: self._stored(name) for name in steps}
+        computed = self._computed([steps[name] for name, arrays in found.items() if arrays is None])
+        results = []
+        for name, arrays in found.items():
+            if arrays is None:
+                arrays = next(computed)
+                self._store(name, arrays)
+            results.append(arrays)
+            if self._progress is not None:
+                self._progress.advance(name)
+        return results
+
+    def _computed(self, steps: Sequence[Step]) -> Iterator[Arrays]:
+        if self._threads == 1:
+            yield from in_parallel(steps)
+            return
+        for step in steps:
+            with limited_threads(self._threads):
+                arrays = step()
+            yield arrays
 
     def _stored(self, name: str) -> Arrays | None:
         if self._folder is None or not (self._folder / name).exists():

@@ -22,6 +22,7 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.tabular.steps import Steps
 from punce.models.tabular.trees import Arrays, Flags, Floats, Rows, Values
 from punce.risks.elkan_noto import rescale_to_prior
+from punce.training.cpus import threads_for
 
 MOST_COLUMNS = 1000
 """A tree or network learns from no more columns than this; each chooses its own by the rows it learns from."""
@@ -70,17 +71,25 @@ def lesson_of(
     folds: Rows,
     prior: float,
     seed: int,
-    step: Steps,
+    run: Steps,
     weights: Floats | None = None,
 ) -> Lesson:
     """The lesson, its chances by one step for each held-out fold: 1 for labelled rows, 0 (unused) for the fold."""
     chances = np.zeros((int(folds.max()) + 1, len(labels)))
     counts = np.ones(len(labels)) if weights is None else weights
+    steps = {}
     for k in range(len(chances)):
         rows = np.flatnonzero(folds != k)
         judged = partial(_chances, binned[rows], categorical, labels[rows], prior, seed + 100 * k, counts[rows])
-        chances[k, rows] = step(f"teachers-{seed}-{k}", judged)["chances"]
+        steps[f"teachers-{seed}-{k}"] = judged
+    for k, found in enumerate(run(steps)):
+        chances[k, folds != k] = found["chances"]
     return Lesson(binned, categorical, labels, folds, chances, prior, seed, weights)
+
+
+def threads_of(binned: Values) -> int:
+    """Threads worth starting for a model of these rows: by what one model sees of the table, not by all of it."""
+    return threads_for(len(binned) * min(binned.shape[1], MOST_COLUMNS))
 
 
 def telling_columns(x: Values, is_p: Flags) -> Rows:

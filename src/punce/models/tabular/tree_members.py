@@ -7,7 +7,7 @@ classifying weighted duplicates, and random cuts average out what the teachers g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -16,8 +16,8 @@ import numpy as np
 
 from punce.columns.one_hot import OneHot
 from punce.labels import POSITIVE, UNLABELLED
-from punce.models.tabular.steps import Steps
-from punce.models.tabular.teachers import Lesson, boosting, telling_columns
+from punce.models.tabular.steps import Step
+from punce.models.tabular.teachers import Lesson, boosting, telling_columns, threads_of
 from punce.models.tabular.trees import (
     AnyArray,
     Arrays,
@@ -44,10 +44,14 @@ class Boosting:
     students: tuple[Trees, ...]
 
     @classmethod
-    def fit(cls, lesson: Lesson, step: Steps) -> Self:
+    def steps(cls, lesson: Lesson) -> dict[str, Step]:
         """Student k learns from every fold but k."""
-        students = (step(f"boosting-{lesson.seed}-{k}", partial(_boosted, lesson, k)) for k in range(lesson.n_folds))
-        return cls(tuple(map(Trees.from_arrays, students)))
+        return {f"boosting-{lesson.seed}-{k}": partial(_boosted, lesson, k) for k in range(lesson.n_folds)}
+
+    @classmethod
+    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+        """The students of all folds."""
+        return cls(tuple(map(Trees.from_arrays, arrays)))
 
     def scores(self, binned: Values) -> Floats:
         """Log-odds. Shape: (n, d) -> (K, n)."""
@@ -75,12 +79,15 @@ class Forest:
     one_hot: OneHot
 
     @classmethod
-    def fit(cls, lesson: Lesson, step: Steps) -> Self:
+    def steps(cls, lesson: Lesson) -> dict[str, Step]:
         """Forest k learns from every fold but k."""
-        one_hot = OneHot.fit(lesson.binned, lesson.categorical)
-        grow = partial(_forest, lesson, one_hot.transform(lesson.binned), step.threads)
-        students = (step(f"forest-{lesson.seed}-{k}", partial(grow, k)) for k in range(lesson.n_folds))
-        return cls(tuple(map(Trees.from_arrays, students)), one_hot)
+        x = OneHot.fit(lesson.binned, lesson.categorical).transform(lesson.binned)
+        return {f"forest-{lesson.seed}-{k}": partial(_forest, lesson, x, k) for k in range(lesson.n_folds)}
+
+    @classmethod
+    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+        """The forests of all folds."""
+        return cls(tuple(map(Trees.from_arrays, arrays)), OneHot.fit(lesson.binned, lesson.categorical))
 
     def scores(self, binned: Values) -> Floats:
         """Log-odds of the mean chance. Shape: (n, d) -> (K, n)."""
@@ -118,13 +125,14 @@ def _boosted(lesson: Lesson, fold: int) -> Arrays:
     return boosting_trees(model, x[:_CHECKED]).on_columns(columns).arrays()
 
 
-def _forest(lesson: Lesson, x: Values, threads: int, fold: int) -> Arrays:
+def _forest(lesson: Lesson, x: Values, fold: int) -> Arrays:
     from sklearn.ensemble import ExtraTreesRegressor
 
     rows = lesson.without(fold)
     columns = telling_columns(x[rows], lesson.labels[rows] == POSITIVE)
     options = {"min_samples_leaf": 3, "max_depth": 14, "max_features": 1 / 3, "random_state": lesson.seed + fold}
-    model = ExtraTreesRegressor(40, n_jobs=threads, **options)  # trees have own seeds: threads change no number
+    # Trees have their own seeds: threads change no number.
+    model = ExtraTreesRegressor(40, n_jobs=threads_of(lesson.binned), **options)
     weights = None if lesson.weights is None else lesson.weights[rows]
     model.fit(x[np.ix_(rows, columns)], lesson.chances[fold, rows], sample_weight=weights)
     return forest_trees(model).on_columns(columns).arrays()
