@@ -25,7 +25,7 @@ $(BASE): pyproject.toml constraints.txt
 
 $(READY): $(BASE)
 	@echo "Adding what tests and extras need: once, a minute or two"
-	$(PIP) -e ".[text,cluster,tensorboard,dev]"
+	$(PIP) -e ".[text,excel,cluster,tensorboard,dev]"
 	@touch $@
 
 demo: $(BASE)

@@ -120,9 +120,9 @@ def test_labels_that_are_nowhere_are_asked_for(tmp_path: Path) -> None:
         read(tmp_path / "e.npy", "label")
     with pytest.raises(InputError, match="name the one with the labels"):
         read(tmp_path / "e.npy", labels=_labels_csv(tmp_path))
-    (tmp_path / "labels.txt").write_text("1\n0\n")
+    (tmp_path / "labels.dat").write_text("1\n0\n")
     with pytest.raises(InputError, match=r"labels come from a \.csv"):
-        read(tmp_path / "e.npy", labels=tmp_path / "labels.txt")
+        read(tmp_path / "e.npy", labels=tmp_path / "labels.dat")
 
 
 @pytest.mark.parametrize(

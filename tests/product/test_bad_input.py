@@ -60,12 +60,12 @@ def write_tables(place: Path, good: pd.DataFrame) -> None:
     (place / "empty.csv").write_text("")
     (place / "header.csv").write_text(header)
     (place / "ragged.csv").write_text(header + "1,2,3,1\n1,2,3,0\n1,2,3,4,5,6\n")
-    (place / "latin.csv").write_bytes("a,name,y\n1,Jürgen,1\n2,x,0\n".encode("latin-1"))
+    (place / "mixed.csv").write_bytes("a,name,y\n1,Jürgen,1\n".encode() + "2,Zoë,0\n".encode("latin-1"))
     (place / "binary.csv").write_bytes(bytes(range(256)) * 20)
     (place / "cut.csv.gz").write_bytes(gzip.compress(good.to_csv(index=False).encode())[:-40])
     (place / "twice.csv").write_text("a,a,y\n1,2,1\n3,4,0\n")
     (place / "only_labels.csv").write_text("y\n1\n0\n")
-    (place / "notes.txt").write_text("1 2 3\n")
+    (place / "notes.dat").write_text("1 2 3\n")
     good.assign(y=0).to_csv(place / "no_positive.csv", index=False)
     good.assign(y=1).to_csv(place / "no_unlabelled.csv", index=False)
     good.assign(y=np.arange(len(good)) % 4).to_csv(place / "wrong_labels.csv", index=False)
@@ -196,9 +196,9 @@ UNREADABLE = {
     "empty.csv": "is empty",
     "header.csv": "has a header but no rows",
     "ragged.csv": "line 4",
-    "latin.csv": "not UTF-8",
+    "mixed.csv": "mixes encodings: line 3 is not UTF-8",
     "binary.csv": "binary.csv",
-    "cut.csv.gz": "cut.csv.gz cannot be read",
+    "cut.csv.gz": "cut.csv.gz cannot be read: it is cut off before its end",
     "twice.csv": "column names occur twice: ['a']",
     "cut.parquet": "cut.parquet cannot be read",
     "no.parquet": "no.parquet cannot be read",
@@ -208,7 +208,7 @@ UNREADABLE = {
     "inf.npz": "infini",
     "corrupt_pictures": "unlabelled/5.png",
     "no_pictures": "holds no image files",
-    "notes.txt": "'.txt' are not known",
+    "notes.dat": "'.dat' are not known",
     "missing.csv": "does not exist",
 }
 UNLEARNABLE = {
@@ -309,7 +309,7 @@ def test_other_refusals_of_fit(refused: Callable[..., str]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(name, message) for name, message in UNREADABLE.items() if name.endswith((".csv", ".gz", ".parquet", ".txt"))],
+    [(name, message) for name, message in UNREADABLE.items() if name.endswith((".csv", ".gz", ".parquet", ".dat"))],
 )
 def test_new_files_that_cannot_be_scored(name: str, message: str, refused: Callable[..., str]) -> None:
     assert message in refused("predict", "run", name, "--out", "out.csv")

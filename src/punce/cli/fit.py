@@ -35,6 +35,7 @@ def fit(
     id: reading.Id = None,
     text: reading.Text = None,
     drop: reading.Drop = None,
+    keep: reading.Keep = None,
     labels: reading.LabelsFile = None,
     kind: Annotated[str, typer.Option(help="auto, table, text, image or embedding.")] = "auto",
     prior: Annotated[str, typer.Option(help="Share of positives among the unlabelled rows, or auto.")] = "auto",
@@ -48,6 +49,12 @@ def fit(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     image_size: Annotated[int | None, typer.Option(min=4, help="Side to which images are scaled.")] = None,
     scores: Annotated[str, typer.Option(help="Form of the ranked list: parquet or csv.")] = "parquet",
+    sep: reading.Sep = None,
+    encoding: reading.Encoding = None,
+    header: reading.Header = "auto",
+    decimal: reading.Decimal = None,
+    table: reading.Table = None,
+    skip_unreadable: reading.SkipUnreadable = False,
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
@@ -65,9 +72,9 @@ def fit(
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:
     """What is asked of the reader and of the classifier; refuses what cannot work before torch is imported."""
     from punce.errors import InputError
-    from punce.storage.files import existing
+    from punce.storage.files import existing, file_and_table
 
-    existing(given["data"])  # before pandas is imported, too
+    existing(file_and_table(given["data"])[0])  # before pandas is imported, too
     from punce.product.plan import DataOptions, ModelOptions
 
     if given["scores"] not in ("parquet", "csv"):
@@ -79,7 +86,8 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         path=str(given["data"]),
         labels=None if labels is None else str(labels),
         drop=tuple(given["drop"] or ()),
-        **{name: given[name] for name in ("label", "positive", "id", "text", "kind", "image_size")},
+        keep=tuple(given["keep"] or ()),
+        **{name: given[name] for name in ("label", "positive", "id", "text", "kind", "image_size", *reading.FILE)},
     )
     model = ModelOptions(
         loss=None if loss == "none" else loss,

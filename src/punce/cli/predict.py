@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from punce.cli import reading
+
 
 def predict(
+    ctx: typer.Context,
     run: Annotated[Path, typer.Argument(help="Run folder of punce fit, or a model folder.")],
     data: Annotated[Path, typer.Argument(help="New rows, in the form the model learned from.")],
     out: Annotated[Path | None, typer.Option(help="Result file, .parquet or .csv; by default beside DATA.")] = None,
@@ -16,18 +19,25 @@ def predict(
         float | None, typer.Option(help="Share of positives among the new rows, if another than in training.")
     ] = None,
     batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 20_000,
+    sep: reading.Sep = None,
+    encoding: reading.Encoding = None,
+    header: reading.Header = "auto",
+    decimal: reading.Decimal = None,
+    table: reading.Table = None,
+    skip_unreadable: reading.SkipUnreadable = False,
 ) -> None:
     """Score the rows of a new file."""
     from rich.console import Console
 
-    from punce.storage.files import existing
+    from punce.storage.files import existing, file_and_table
 
-    for path in (run, data):  # before the seconds that importing torch takes
+    for path in (run, file_and_table(data)[0]):  # before the seconds that importing torch takes
         existing(path)
     from punce.product.predict import run_predict
 
     target = out or _beside(data)
-    done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows)
+    written = {name: ctx.params[name] for name in reading.FILE}
+    done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows, written=written)
     console = Console()
     for note in done.notes:
         console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True, style="yellow")

@@ -29,6 +29,7 @@ _INTERVAL = 17
 
 
 def prior(
+    ctx: typer.Context,
     data: reading.Data,
     label: reading.Label = None,
     positive: reading.Positive = None,
@@ -37,7 +38,14 @@ def prior(
     id: reading.Id = None,
     text: reading.Text = None,
     drop: reading.Drop = None,
+    keep: reading.Keep = None,
     labels: reading.LabelsFile = None,
+    sep: reading.Sep = None,
+    encoding: reading.Encoding = None,
+    header: reading.Header = "auto",
+    decimal: reading.Decimal = None,
+    table: reading.Table = None,
+    skip_unreadable: reading.SkipUnreadable = False,
     seed: reading.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
@@ -47,10 +55,10 @@ def prior(
     from rich.console import Console
 
     from punce.scenario import check_scenario
-    from punce.storage.files import existing, refuse_to_replace_input, write_text
+    from punce.storage.files import existing, file_and_table, refuse_to_replace_input, write_text
 
     check_scenario(scenario)
-    existing(data)  # before the second that importing scikit-learn takes
+    file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
     import numpy as np
 
     from punce.data import TableEncoder
@@ -58,8 +66,10 @@ def prior(
     from punce.priors import PriorWarning, estimate_prior, held_out_scores
 
     if out is not None:
-        refuse_to_replace_input(out, data, labels)
-    rows = _read(data, label, positive=positive, id=id, text=text, drop=tuple(drop or ()), labels=labels)
+        refuse_to_replace_input(out, file, labels)
+    columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
+    named = ("positive", "id", "text", "labels", *reading.FILE)
+    rows = _read(data, label, **columns, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
     console = Console()

@@ -1,4 +1,4 @@
-"""Options that ``punce fit`` and ``punce prior`` share: where the rows are and which column says what."""
+"""Options that ``punce fit``, ``prior`` and ``predict`` share: where the rows are and how they are written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Argument(help="CSV, Parquet, .npy/.npz, or a folder of images.")]
+FILE = ("sep", "encoding", "header", "decimal", "table", "skip_unreadable")
+"""Options that say how a file is written, for every command that reads one."""
+Data = Annotated[
+    Path,
+    typer.Argument(help="CSV, Excel, Parquet, JSON lines, SQLite (FILE::TABLE), .npy, .npz, a folder of images."),
+]
 Label = Annotated[str | None, typer.Option(help="Column that marks labelled positives.")]
 Positive = Annotated[str | None, typer.Option(help="Value of the label column that means positive.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with row names.")]
 Text = Annotated[str | None, typer.Option(help="Column with the text to learn from.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Keep = Annotated[list[str] | None, typer.Option(help="Column to learn from, and no other; may be repeated.")]
+Sep = Annotated[str | None, typer.Option(help="Separator of a CSV file: a character, tab or space.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file: utf-8, utf-16, cp1252, ...")]
+Header = Annotated[str, typer.Option(help="yes, or no: columns are called column_1, column_2, ...")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark: . or a comma.")]
+Table = Annotated[str | None, typer.Option(help="Table of a database, sheet of a workbook, file in a zip archive.")]
+SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave out pictures that cannot be read.")]
 LabelsFile = Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")]
 ScenarioName = Annotated[str, typer.Option(help="single_set or case_control.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]

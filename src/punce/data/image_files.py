@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.columns.kinds import missing_column
-from punce.data.tables import column_names, is_csv, read_frame
+from punce.data.tables import form_of, open_table, read_frame
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, as_labels
 
@@ -59,16 +59,21 @@ class ImageFiles:
     def load(self) -> npt.NDArray[np.uint8]:
         """All pictures, uint8 (n, C, H, W); raises with the names of those that cannot be read."""
         pixels = np.empty((len(self), self.channels, self.size, self.size), dtype=np.uint8)
-        unreadable = []
+        unreadable = self.unreadable(pixels)
+        if unreadable:
+            raise InputError(unreadable_message(self.folder, list(unreadable.values())))
+        return pixels
+
+    def unreadable(self, pixels: npt.NDArray[np.uint8] | None = None) -> dict[int, str]:
+        """Name and reason of the pictures that cannot be read, by row; the others fill `pixels`, if given."""
+        reasons = {}
         for row in range(len(self)):
             picture = self.decode(row)
             if isinstance(picture, str):
-                unreadable.append(f"{self.names[row]} ({picture})")
-            else:
+                reasons[row] = f"{self.names[row]} ({picture})"
+            elif pixels is not None:
                 pixels[row] = picture
-        if unreadable:
-            raise InputError(unreadable_message(self.folder, unreadable))
-        return pixels
+        return reasons
 
     def decode(self, row: int) -> npt.NDArray[np.uint8] | str:
         """One picture (C, H, W), or the reason why it cannot be read."""
@@ -92,7 +97,7 @@ def unreadable_message(folder: Path, unreadable: list[str]) -> str:
     more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
     return (
         f"{folder}: {len(unreadable)} images cannot be read: {', '.join(unreadable[:_SHOWN])}{more}; "
-        "repair them or take them out of the folder (and the CSV)"
+        "repair them, or leave them out with --skip-unreadable"
     )
 
 
@@ -167,7 +172,7 @@ def read_folder(
 
 
 def _only_csv(folder: Path, label: str | None) -> Path | None:
-    tables = [path for path in sorted(folder.iterdir()) if is_csv(path)]
+    tables = [path for path in sorted(folder.iterdir()) if form_of(path) == "a CSV file" and path.suffix != ".txt"]
     if label is not None and len(tables) > 1:
         raise InputError(
             f"{folder} holds several CSV files ({', '.join(p.name for p in tables[:_SHOWN])}); name one with labels="
@@ -189,13 +194,14 @@ def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[
 def _from_table(
     folder: Path, names: list[str], table: Path, label: str | None, positive: Any, setting: Setting
 ) -> tuple[list[str], Labels | None, tuple[str, ...]]:
-    columns = column_names(table)
+    opened = open_table(table)
+    columns = opened.names
     file_column = next((name for name in columns if name.lower() in _FILE_COLUMNS), None)
     if file_column is None:
         raise InputError(f"{table} has no column for the file names; call it 'file' (it has: {', '.join(columns)})")
     if label is not None and label not in columns:
         raise missing_column(label, columns, str(table))
-    frame = read_frame(table, [file_column] + ([label] if label else []), as_text=[file_column])
+    frame = read_frame(opened, [file_column] + ([label] if label else []), as_text=[file_column])
     listed = _checked_names(frame[file_column], names, table, folder)
     rest = sorted(set(names) - set(listed))
     notes = (f"{len(rest)} images are not in {table.name}; they count as unlabelled",) if rest else ()

@@ -1,39 +1,52 @@
-"""CSV and Parquet files: a frame of features, the label column, the row names."""
+"""A table file by its name: which reader opens it, whose columns have which role, its rows as frames."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import pandas as pd
 
 from punce.columns.kinds import missing_column, refuse_duplicates
+from punce.columns.written import Decimal
+from punce.data.csv_files import open_csv
+from punce.data.table_file import FileOptions, TableFile
+from punce.data.text_files import PACKED
+from punce.data.typed_files import open_arrow, open_excel, open_json, open_parquet, open_sqlite
 from punce.errors import InputError
 
-CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-PARQUET_SUFFIXES = (".parquet", ".pq")
-_SEPARATORS = ",;\t|"
-_LONGEST_HEADER = 1 << 20  # bounded: a file without newlines must not be read whole
 _MANY_COLUMNS, _MOST_COPIED = 500, 20_000_000  # cells: a copy of more would cost memory that matters
+
+_FORMS: dict[str, tuple[tuple[str, ...], Callable[[Path, FileOptions], TableFile]]] = {
+    "a CSV file": ((".csv", ".tsv", ".tab", ".txt"), open_csv),
+    "a Parquet file": ((".parquet", ".pq"), open_parquet),
+    "an Arrow file": ((".feather", ".arrow", ".ipc"), open_arrow),
+    "an Excel file": ((".xlsx", ".xlsm"), open_excel),
+    "a JSON file": ((".jsonl", ".ndjson", ".json"), open_json),
+    "an SQLite file": ((".sqlite", ".sqlite3", ".db"), open_sqlite),
+    "a zip archive": ((".zip",), open_csv),
+}
+"""Endings and readers, by the names that ``punce.options.READING`` has for the forms."""
+_PACKABLE = ("a CSV file", "a JSON file")
+KNOWN = ".csv, .tsv, .txt, .parquet, .feather, .arrow, .xlsx, .jsonl, .sqlite"
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns are not features: the label, the row names, and those the user drops."""
+    """Which columns are not features: the label, the row names, and those the user drops or does not keep."""
 
     label: str | None = None
     id: str | None = None
     drop: tuple[str, ...] = ()
     text: str | None = None
+    keep: tuple[str, ...] = ()
+    """The only features, if any are named."""
 
     @property
     def all(self) -> list[str]:
         """Every named column."""
-        return [name for name in (self.label, self.id, self.text, *self.drop) if name is not None]
+        return [name for name in (self.label, self.id, self.text, *self.drop, *self.keep) if name is not None]
 
     @property
     def set_aside(self) -> list[str]:
@@ -41,149 +54,66 @@ class Roles:
         return [name for name in (self.label, self.id, *self.drop) if name is not None]
 
 
-def is_csv(path: Path) -> bool:
-    """Whether the name says CSV or TSV, possibly gzipped."""
-    return path.name.lower().endswith(CSV_SUFFIXES)
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether the path is a Parquet file or a folder that holds some."""
+def form_of(path: Path) -> str | None:
+    """What the name says the file is, in the words of :data:`_FORMS`; None if it is no table."""
     if path.is_dir():
-        return any(path.glob("*.parquet"))
-    return path.suffix.lower() in PARQUET_SUFFIXES
+        return "a Parquet file" if any(path.glob("*.parquet")) else None
+    name = path.name.lower()
+    packed = next((end for end in PACKED if name.endswith(end)), "")
+    for form, (endings, _) in _FORMS.items():
+        if name.endswith(endings) or (form in _PACKABLE and name.removesuffix(packed).endswith(endings)):
+            # whichever of its files is read, an archive has them by name
+            return "a zip archive" if form == "a CSV file" and packed == ".zip" else form
+    return None
 
 
-def column_names(path: Path) -> list[str]:
-    """The header; refuses duplicate names, which pandas would silently rename."""
-    names = _csv_header(path)[0] if is_csv(path) else _parquet_names(path)
-    refuse_duplicates(names, str(path))
-    return names
+def open_table(path: Path, asked: FileOptions | None = None) -> TableFile:
+    """The file with its columns known; refuses duplicate names, which pandas would silently rename."""
+    form = form_of(path)
+    if form is None:
+        raise InputError(f"{path} is no table file; {KNOWN} are")
+    table = _FORMS[form][1](path, asked or FileOptions())
+    try:
+        refuse_duplicates(table.names, str(path))
+    except InputError as error:
+        raise with_hint(error, table) from None
+    return table
 
 
-def check_roles(names: Sequence[str], roles: Roles, path: Path) -> None:
+def with_hint(error: InputError, table: TableFile) -> InputError:
+    """The error with what may explain it: names that are not found are often no names."""
+    return InputError(f"{error}; {table.hint}") if table.hint else error
+
+
+def check_roles(table: TableFile, roles: Roles) -> None:
     """Every column the caller named must exist; near names are suggested."""
     for wanted in roles.all:
-        if wanted not in names:
-            raise missing_column(wanted, names, str(path))
+        if wanted not in table.names:
+            raise with_hint(missing_column(wanted, table.names, str(table.path)), table)
     if len(set(roles.all)) != len(roles.all):
-        raise InputError(f"{path}: a column was named twice among label, id, text and drop: {roles.all}")
+        raise InputError(f"{table.path}: a column was named twice among label, id, text, drop and keep: {roles.all}")
 
 
-def read_frame(path: Path, columns: list[str] | None = None, *, as_text: Collection[str] = ()) -> pd.DataFrame:
-    """A whole file; `columns` reads only those, `as_text` keeps those columns' spelling in CSV (007 stays 007)."""
-    frames = list(frames_of(path, None, columns, as_text=as_text))
+def read_frame(
+    table: TableFile, columns: list[str] | None = None, *, as_text: Collection[str] = (), decimal: Decimal = "."
+) -> pd.DataFrame:
+    """A whole file, or these columns of it."""
+    frames = list(table.frames(None, columns, as_text, decimal))
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     if len(frame) == 0:
-        raise InputError(f"{path} has a header but no rows")
+        raise InputError(f"{table.path} has a header but no rows")
     # pandas keeps each column of a file apart until a copy; taking rows from 10,000 pieces takes seconds each time
     return frame.copy() if frame.shape[1] > _MANY_COLUMNS and frame.size <= _MOST_COPIED else frame
 
 
-def frames_of(
-    path: Path, rows: int | None, columns: list[str] | None = None, *, as_text: Collection[str] = ()
-) -> Iterator[pd.DataFrame]:
-    """The file in frames of about `rows` rows, or in one piece per file; what is text in the first frame stays text."""
-    return _csv_frames(path, rows, columns, as_text) if is_csv(path) else _parquet_frames(path, rows, columns)
-
-
-def _csv_frames(
-    path: Path, rows: int | None, columns: list[str] | None, as_text: Collection[str]
-) -> Iterator[pd.DataFrame]:
-    options: dict[str, Any] = {
-        "sep": _csv_header(path)[1],
-        "usecols": columns,
-        "dtype": dict.fromkeys(as_text, "str"),  # names the file does not have are ignored
-        "encoding": "utf-8-sig",
-        "low_memory": False,
-    }
-    try:
-        if rows is None:
-            yield pd.read_csv(path, **options)
-            return
-        options["dtype"] |= _text_at_first(path, rows, options)
-        with pd.read_csv(path, chunksize=rows, **options) as reader:
-            yield from reader
-    except (OSError, EOFError, ValueError) as error:  # pandas' parser errors and UnicodeDecodeError are ValueErrors
-        raise _unreadable(path, error) from error
-
-
-def _text_at_first(path: Path, rows: int, options: dict[str, Any]) -> dict[str, str]:
-    """The type of columns that are text in the first rows: later rows with digits only must keep their spelling too."""
-    first = pd.read_csv(path, nrows=rows, **options)
-    return {name: "str" for name in first.columns if pd.api.types.is_string_dtype(first[name])}
-
-
-def _csv_header(path: Path) -> tuple[list[str], str]:
-    """Column names as pandas gives them, and the separator: the commonest of , ; tab | in the first line."""
-    try:
-        with _open_text(path) as stream:
-            line = stream.readline(_LONGEST_HEADER)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from error
-    if not line.strip():
-        raise InputError(f"{path} is empty: the first line must name the columns")
-    # The first line alone decides: quoted commas are rarer in names of columns than in values.
-    separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=line.count)
-    names = next(csv.reader([line], delimiter=separator))
-    # a table saved with its index has a first column without a name
-    return [name or f"Unnamed: {k}" for k, name in enumerate(names)], separator
-
-
-def _open_text(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _parquet_files(path: Path) -> list[Path]:
-    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-
-
-def _parquet_names(path: Path) -> list[str]:
-    first, *others = [list(_open_parquet(file).schema_arrow.names) for file in _parquet_files(path)]
-    if any(names != first for names in others):
-        raise InputError(f"{path}: its Parquet files do not have the same columns")
-    return first
-
-
-def _parquet_frames(path: Path, rows: int | None, columns: list[str] | None) -> Iterator[pd.DataFrame]:
-    import pyarrow as pa
-
-    for file in _parquet_files(path):
-        parquet = _open_parquet(file)
-        try:  # without pandas' metadata a stored index stays a column, as the header says
-            if rows is None:
-                yield parquet.read(columns=columns).to_pandas(ignore_metadata=True)
-                continue
-            for batch in parquet.iter_batches(batch_size=rows, columns=columns):
-                yield batch.to_pandas(ignore_metadata=True)
-        except (OSError, pa.ArrowException) as error:
-            raise _unreadable(file, error) from error
-
-
-def _open_parquet(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:  # buffered: without it the whole column chunks of a row group are read at once
-        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    if not path.exists():
-        return InputError(f"{path} does not exist")
-    if path.is_file() and path.stat().st_size == 0:
-        return InputError(f"{path} is empty")
-    if isinstance(error, UnicodeDecodeError):
-        return InputError(f"{path} is not UTF-8 text (byte {error.start}); save it again with encoding UTF-8")
-    return InputError(f"{path} cannot be read as a table: {str(error).strip()}")
-
-
-def first_frame(path: Path, rows: int, *, as_text: Collection[str] = ()) -> pd.DataFrame:
+def first_frame(table: TableFile, rows: int, *, as_text: Collection[str] = (), decimal: Decimal = ".") -> pd.DataFrame:
     """The first rows, for decisions that must not depend on the rest."""
-    frame = next(frames_of(path, rows, as_text=as_text), None)
+    frame = next(table.frames(rows, None, as_text, decimal), None)
     if frame is None or len(frame) == 0:
-        raise InputError(f"{path} has a header but no rows")
+        raise InputError(f"{table.path} has a header but no rows")
     return frame
+
+
+def column_names(path: Path) -> Sequence[str]:
+    """The columns of a table file."""
+    return open_table(path).names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.data.image_files import ImageFiles
+from punce.data.number_forms import NumberForms
 from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels
@@ -36,6 +37,10 @@ class UserData:
     """What the reader decided on its own: columns set aside, files without a label."""
     source_columns: tuple[str, ...] = ()
     """Columns of the file that texts or embeddings were read from; empty where it has none."""
+    number_forms: NumberForms = field(default_factory=NumberForms)
+    """How the numbers of a table file were written, for new rows."""
+    unreadable: tuple[str, ...] = ()
+    """Pictures that were left out, with the reason."""
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != len(self.features):

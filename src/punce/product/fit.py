@@ -67,10 +67,13 @@ def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str 
 
 
 def _reading(data: UserData) -> dict[str, Any]:
-    """What the reader chose for these rows and new rows must share: size and channels of pictures, names of columns."""
+    """What the reader chose and new rows must share: size and channels of pictures, names of columns, how numbers
+    are written."""
     if isinstance(data.features, ImageFiles):
         return {"pictures": {"size": data.features.size, "channels": data.features.channels}}
-    return {"columns": list(data.source_columns)} if data.source_columns else {}
+    columns = {"columns": list(data.source_columns)} if data.source_columns else {}
+    numbers = data.number_forms.to_json()
+    return columns | ({"numbers": numbers} if numbers else {})
 
 
 def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:

@@ -38,6 +38,13 @@ class DataOptions:
     labels: str | None = None
     drop: tuple[str, ...] = ()
     image_size: int | None = None
+    keep: tuple[str, ...] = ()
+    sep: str | None = None
+    encoding: str | None = None
+    header: str = "auto"
+    decimal: str | None = None
+    table: str | None = None
+    skip_unreadable: bool = False
 
     def read(self) -> UserData:
         """Read the rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,13 +18,19 @@ import pyarrow.parquet as pq
 from punce.classifier import PUClassifier
 from punce.data import UserData, stream
 from punce.data.image_files import ImageFiles
-from punce.data.tables import column_names, is_csv, is_parquet
+from punce.data.number_forms import NumberForms
+from punce.data.read import input_form
+from punce.data.table_file import FileOptions
+from punce.data.tables import form_of, open_table
 from punce.errors import InputError
 from punce.models.table import TableRoute
-from punce.storage.files import refuse_to_replace_input, replacing
+from punce.options import applying_reading, was_asked
+from punce.storage.files import file_and_table, refuse_to_replace_input, replacing
 
 # Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
 _SCHEMA = pa.schema([("row", pa.int64()), ("id", pa.string()), ("probability", pa.float64()), ("called", pa.bool_())])
+_REMEMBERED = ("id", "text", "image_size", "sep", "header")
+_FILE = ("sep", "encoding", "header", "table")
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,21 @@ class PredictOutcome:
 
 
 def run_predict(
-    run: Path, data: Path, out: Path, *, deploy_prior: float | None = None, batch_rows: int = 20_000
+    run: Path,
+    data: Path,
+    out: Path,
+    *,
+    deploy_prior: float | None = None,
+    batch_rows: int = 20_000,
+    written: Mapping[str, Any] | None = None,
 ) -> PredictOutcome:
-    """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all."""
-    refuse_to_replace_input(out, data)
+    """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all.
+
+    `written` says how the file is written (sep, encoding, header, decimal, table) where that is not to be found out.
+    """
+    refuse_to_replace_input(out, file_and_table(data)[0])
     classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
-    reading = _reading(run, data)
+    reading = _reading(run, data, {name: value for name, value in (written or {}).items() if was_asked(value)})
     route = classifier._route
     options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
     source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
@@ -56,7 +71,7 @@ def run_predict(
                 scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
             write(scored)
             rows, called = rows + len(scored), called + int(scored["called"].sum())
-    return PredictOutcome(rows, called, classifier.threshold_, notes.lines())
+    return PredictOutcome(rows, called, classifier.threshold_, (*source.notes, *notes.lines()))
 
 
 @dataclass(frozen=True)
@@ -75,25 +90,30 @@ class _Reading:
         return replace(batch, features=replace(batch.features, size=size, channels=channels))
 
 
-def _reading(run: Path, data: Path) -> _Reading:
+def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
     """The same columns are the id (if the new file has it), the text and the embedding; no labels.
 
-    The label and the columns that the run dropped may still be in the file: they are no new columns.
+    The label and the columns that the run dropped may still be in the file: they are no new columns. A separator and a
+    missing header that the run was told of are expected again; whether a number is 1.234 or 1234, the run knows.
     """
     file = run / "config.json"
     if not file.exists():
-        return _Reading()
+        return _Reading(written)
     try:
         config = json.loads(file.read_text())
         saved, chosen = config["data"], config.get("reading", {})
-        options = {key: saved[key] for key in ("id", "text", "image_size") if saved.get(key) is not None}
+        options = {key: saved[key] for key in _REMEMBERED if saved.get(key) is not None}
         pictures = {key: int(chosen["pictures"][key]) for key in ("size", "channels") if "pictures" in chosen}
         columns = tuple(chosen.get("columns", ()))
+        columns = columns or tuple(saved.get("keep") or ())
         aside = [saved.get("label"), *(saved.get("drop") or ())]
+        forms = NumberForms.from_json(chosen.get("numbers", {}))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
-    if data.is_file() and (is_csv(data) or is_parquet(data)):
-        names = column_names(data)
+    file, table = file_and_table(data, written.get("table"))
+    options = applying_reading(input_form(file), options) | {"number_forms": forms} | written | {"table": table}
+    if form_of(file) is not None:
+        names = open_table(file, FileOptions(**{key: options[key] for key in _FILE if key in options})).names
         if options.get("id") not in names:
             options.pop("id", None)
         options["drop"] = [name for name in aside if name in names]

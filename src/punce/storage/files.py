@@ -66,6 +66,16 @@ def existing(path: str | Path) -> Path:
     return path
 
 
+def file_and_table(path: str | Path, table: str | None = None) -> tuple[Path, str | None]:
+    """``file.sqlite::customers`` as the file and the table in it."""
+    file, mark, named = str(path).partition("::")
+    if not mark or Path(path).expanduser().exists():
+        return Path(path), table
+    if table is not None and table != named:
+        raise InputError(f"two tables are named, {named!r} and {table!r}; name one")
+    return Path(file), named
+
+
 def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
     """Refuse to write a result over a file that is read, or over one in a folder that is read."""
     for source in inputs:

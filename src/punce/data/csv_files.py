@@ -1,0 +1,167 @@
+"""CSV and its relatives: separator, header and encoding are found, and said where they were guessed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from punce.columns.written import Decimal
+from punce.data.table_file import FileOptions, headerless, names_of, numbered
+from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
+from punce.errors import InputError
+
+_SEPARATORS = ",;\t|"
+_WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+_LONGEST_HEADER = 1 << 20  # bounded: a file without newlines must not be read whole
+_SAMPLED, _RECORDS = 1 << 18, 50  # characters and lines after the header that decide separator and header
+_RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+_UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file whose form is known: open it with :func:`open_csv`."""
+
+    path: Path
+    names: list[str]
+    notes: list[str]
+    separator: str
+    encoding: str
+    hint: str
+    has_header: bool
+    member: str | None
+    skipped: int
+    """Lines before the header: Excel writes ``sep=;`` there."""
+
+    def frames(
+        self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
+    ) -> Iterator[pd.DataFrame]:
+        """What is text in the first frame stays text."""
+        options: dict[str, Any] = {
+            "sep": self.separator,
+            "names": self.names,
+            "header": 0 if self.has_header else None,
+            "skiprows": self.skipped,
+            "usecols": columns,
+            "dtype": dict.fromkeys(as_text, "str"),  # names the file does not have are ignored
+            "encoding": self.encoding,
+            "decimal": decimal,
+            "low_memory": False,
+            "index_col": False,  # else pandas takes the first column for row names where a line has a cell too many
+        }
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # cells that it would cut off
+                yield from self._parsed(rows, options)
+        except (*BROKEN, ValueError, pd.errors.ParserWarning) as error:  # pandas' and decoding errors are ValueErrors
+            raise self._explained(error) from error
+
+    def _parsed(self, rows: int | None, options: dict[str, Any]) -> Iterator[pd.DataFrame]:
+        if rows is None:
+            with open_bytes(self.path, self.member) as stream:
+                yield pd.read_csv(stream, **options)
+            return
+        with open_bytes(self.path, self.member) as stream:
+            first = pd.read_csv(stream, nrows=rows, **options)
+        # later rows with digits only must keep their spelling too
+        options["dtype"] |= {name: "str" for name in first.columns if pd.api.types.is_string_dtype(first[name])}
+        with (
+            open_bytes(self.path, self.member) as stream,
+            pd.read_csv(stream, chunksize=rows, **options) as reader,
+        ):
+            yield from reader
+
+    def _explained(self, error: Exception | Warning) -> InputError:
+        said = str(error)
+        if found := _RAGGED.search(said):
+            return _ragged(self.path, int(found[2]) + self.skipped, int(found[3]), len(self.names))
+        if isinstance(error, pd.errors.ParserWarning):
+            return InputError(f"{self.path}: some lines have more cells than the header has names ({len(self.names)})")
+        if found := _UNCLOSED.search(said):
+            return InputError(f"{self.path}: a quote opened near line {int(found[1]) + 1} is never closed")
+        return unreadable(self.path, error)
+
+
+def _ragged(path: Path, line: int, cells: int, expected: int) -> InputError:
+    return InputError(
+        f"{path}, line {line}: {cells} cells where the header names {expected} columns; a separator inside a cell "
+        "needs quotes (--sep names the separator)"
+    )
+
+
+def open_csv(path: Path, asked: FileOptions) -> CsvFile:
+    """Find encoding, separator and column names."""
+    encoding, note = find_encoding(path, asked.table, asked.encoding)
+    text = _beginning(path, asked.table, encoding)
+    skipped = 0
+    given = _separator(asked.sep, path)
+    if said := re.match(r"sep=(.)\r?\n", text):
+        given, skipped, text = given or said[1], 1, text[said.end() :]
+    separator = given or _sniffed(text)
+    records = _records(text, separator)
+    if not records:
+        raise InputError(f"{path} is empty: the first line must name the columns")
+    first = records[0][1]
+    has_header = asked.header != "no"
+    for line, cells in records:
+        if any(cells[len(first) :]):  # empty ones are separators at the end of a line
+            raise _ragged(path, line + skipped, len(cells), len(first))
+    return CsvFile(
+        path,
+        names_of(first) if has_header else numbered(len(first)),
+        [note] if note else [],
+        separator,
+        encoding,
+        headerless(first) if asked.header == "auto" else "",
+        has_header,
+        asked.table,
+        skipped,
+    )
+
+
+def _beginning(path: Path, member: str | None, encoding: str) -> str:
+    try:
+        with open_bytes(path, member) as packed, io.TextIOWrapper(packed, encoding=encoding, newline="") as stream:
+            return stream.readline(_LONGEST_HEADER) + stream.read(_SAMPLED)
+    except (*BROKEN, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from error
+
+
+def _separator(asked: str | None, path: Path) -> str | None:
+    if asked is None:
+        return "\t" if re.search(r"\.(tsv|tab)\b", path.name.lower()) else None
+    found = _WORDS.get(asked, asked)
+    if len(found) != 1 or found in '"\r\n':
+        raise InputError(f"--sep must be one character or one of {', '.join(_WORDS)}, got {asked!r}")
+    return found
+
+
+def _sniffed(text: str) -> str:
+    """The separator under which most lines have as many cells as the first; quotes are respected."""
+
+    def agreement(separator: str) -> tuple[float, int]:
+        widths = [len(cells) for _, cells in _records(text, separator)]
+        is_split = bool(widths) and widths[0] > 1
+        return (sum(width == widths[0] for width in widths) / len(widths), widths[0]) if is_split else (0.0, 0)
+
+    return max(_SEPARATORS, key=agreement)
+
+
+def _records(text: str, separator: str) -> list[tuple[int, list[str]]]:
+    """The first lines with their numbers, as cells; blank ones are left out, and a last one that may be cut off."""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        found = [(lines.line_num, cells) for cells in islice(lines, _RECORDS) if cells]
+    except csv.Error:  # a cell of more than 128 KB: no line of a table read so
+        return []
+    is_cut = len(text) >= _SAMPLED and len(found) < _RECORDS
+    return found[:-1] if is_cut and len(found) > 1 else found

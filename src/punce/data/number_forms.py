@@ -1,0 +1,141 @@
+"""How the numbers of a whole file are written: each column tells what it can, and the others decide the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from punce.columns.written import Decimal, NumberForm, WrittenColumn, written_column, written_numbers
+from punce.errors import InputError
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class NumberForms:
+    """The decimal mark of a file and the columns of text that are numbers."""
+
+    decimal: Decimal = "."
+    columns: Mapping[str, NumberForm] = field(default_factory=dict)
+    left_alone: frozenset[str] = frozenset()
+    """Columns with another role, and those that a model knows as categories."""
+
+    def read(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """The frame with numbers in place of text, and what was no number."""
+        found: dict[str, Any] = {}
+        notes = []
+        for name in frame.columns:
+            form = self._form(frame[name], name)
+            if form is None:
+                continue
+            found[name] = written_numbers(frame[name], form)
+            lost = frame[name].notna().to_numpy() & np.isnan(found[name])
+            if lost.any():
+                seen = frame[name][lost].astype("string").unique()[:_SHOWN].tolist()
+                notes.append(
+                    f"column {name!r}: {int(lost.sum())} values are no number and count as missing, e.g. {seen}"
+                )
+        return (frame.assign(**found) if found else frame), tuple(notes)
+
+    def _form(self, series: pd.Series[Any], name: str) -> NumberForm | None:
+        if name in self.columns or name in self.left_alone:
+            return self.columns.get(name)
+        column = written_column(series)  # plain numbers in the rows that decided, and not in these
+        return None if column is None else column.form(self.decimal)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dictionaries; nothing where all numbers are plain."""
+        columns = {name: asdict(form) for name, form in self.columns.items()}
+        return {"decimal": self.decimal, "columns": columns} if columns or self.decimal != "." else {}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> NumberForms:
+        """Inverse of :meth:`to_json`."""
+        columns = {str(name): NumberForm(**form) for name, form in content.get("columns", {}).items()}
+        return cls(checked_decimal(content.get("decimal", ".")), columns)
+
+
+def checked_decimal(mark: str) -> Decimal:
+    """Refuse what is no decimal mark."""
+    if mark not in get_args(Decimal):
+        raise InputError(f"--decimal must be a point or a comma, got {mark!r}")
+    return "." if mark == "." else ","
+
+
+def find_forms(
+    load: Callable[[Decimal], pd.DataFrame],
+    *,
+    separator: str | None,
+    asked: Decimal | None,
+    known: NumberForms | None,
+    left_alone: Collection[str],
+) -> tuple[NumberForms, tuple[str, ...]]:
+    """Decide by what `load` gives, which reads rows with a decimal mark; the notes say what was decided.
+
+    What columns say for certain goes before what is `known` of the file a model learned from. `separator` is that of a
+    file that does not tell numbers from text: it has to be read again to look at it with the other decimal mark.
+    """
+    first = asked or (known.decimal if known else ".")
+    columns = _columns(load(first), left_alone)
+    mark, shown = first, columns
+    against = 0 if asked else _votes(columns, _other(first), separator)
+    if against:
+        other = columns if separator is None else _columns(load(_other(first)), left_alone)
+        if against > _votes(other, first, separator):
+            mark, columns = _other(first), other
+    forms = {name: form for name, column in columns.items() if (form := column.form(mark)) is not None}
+    if known is not None:  # a column of numbers with many odd words is one still
+        forms |= {name: replace(form, decimal=mark) for name, form in known.columns.items() if name not in columns}
+    why = "as asked" if asked else "as in the rows the model learned from" if known else ""
+    seen = shown | columns
+    notes = _notes(seen, forms, mark, why or _reason(seen, mark, separator))
+    return NumberForms(mark, forms, frozenset(left_alone)), notes
+
+
+def _columns(frame: pd.DataFrame, left_alone: Collection[str]) -> dict[str, WrittenColumn]:
+    looks = ((str(name), written_column(frame[name])) for name in frame.columns if name not in left_alone)
+    return {name: column for name, column in looks if column is not None}
+
+
+def _votes(columns: Mapping[str, WrittenColumn], mark: Decimal, separator: str | None) -> int:
+    """Columns that can only be meant with this mark. Where ; separates, the comma was needed for something else."""
+    clear = sum(column.evident == mark for column in columns.values())
+    return clear + (mark == "," and separator == ";") * sum(column.is_ambiguous for column in columns.values())
+
+
+def _other(mark: Decimal) -> Decimal:
+    return "," if mark == "." else "."
+
+
+def _reason(columns: Mapping[str, WrittenColumn], mark: Decimal, separator: str | None) -> str:
+    name = next((name for name, column in columns.items() if column.evident == mark), None)
+    if name is not None:
+        return f"as in {name!r}"
+    return "because ; separates the columns" if separator == ";" and mark == "," else "as nothing says otherwise"
+
+
+def _notes(
+    columns: Mapping[str, WrittenColumn], forms: Mapping[str, NumberForm], mark: Decimal, reason: str
+) -> tuple[str, ...]:
+    """What a person should know: which columns became numbers, what was not clear, what stayed text."""
+    notes = []
+    examples = {name: column.example(forms.get(name, NumberForm(mark))) for name, column in columns.items()}
+    read = [f"{name!r} ({example})" for name, example in examples.items() if example]
+    if read:
+        notes.append(f"{len(read)} columns are numbers as people write them: {_listed(read)}")
+    unclear = [repr(name) for name, column in columns.items() if column.is_ambiguous]
+    if unclear:
+        meant = f"the decimal mark is taken to be {mark} {reason}"
+        notes.append(f"{_listed(unclear)} could be read in two ways: {meant} (--decimal {_other(mark)} for the other)")
+    mixed = [repr(name) for name, column in columns.items() if column.is_mixed]
+    if mixed:
+        notes.append(f"{_listed(mixed)} mix several ways to write numbers, or currencies, and stay text")
+    return tuple(notes)
+
+
+def _listed(parts: list[str]) -> str:
+    return ", ".join(parts[:_SHOWN]) + (f" and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else "")

@@ -1,0 +1,44 @@
+"""What a caller asks of the readers, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from punce.columns.written import Decimal
+from punce.data.number_forms import NumberForms
+from punce.data.table_file import FileOptions
+from punce.data.tables import Roles
+from punce.errors import InputError
+from punce.labels import Labels, Setting, as_labels
+
+KindOption = Literal["auto", "image", "table", "text", "embedding"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``read`` and ``stream``."""
+
+    path: Path
+    roles: Roles
+    kind: KindOption
+    positive: Any
+    setting: Setting
+    labels: Path | None
+    image_size: int | None
+    skip_unreadable: bool
+    columns: tuple[str, ...] | None
+    as_text: tuple[str, ...]
+    """Columns of a CSV file that keep their spelling, the row names among them."""
+    file: FileOptions
+    decimal: Decimal | None
+    number_forms: NumberForms | None
+
+    def as_labels(self, column: Any) -> Labels:
+        """The labels of a column, refused with where it is."""
+        try:
+            return as_labels(column, setting=self.setting, positive=self.positive)
+        except InputError as error:
+            where = f"{self.path}, label column {self.roles.label!r}" if self.roles.label else str(self.path)
+            raise InputError(f"{where}: {error}") from error

@@ -1,0 +1,166 @@
+"""The rows of a table file: features, labels and row names, or the texts of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from punce.columns.kinds import column_kind, missing_column
+from punce.columns.written import Decimal
+from punce.data.number_forms import NumberForms, find_forms
+from punce.data.request import Request
+from punce.data.table_file import TableFile
+from punce.data.tables import check_roles, first_frame, open_table, read_frame, with_hint
+from punce.data.user_data import DataStream, UserData
+from punce.datasets.dataset import Kind
+from punce.errors import InputError
+from punce.labels import Labels, require_positive_and_unlabelled
+
+_PROBED_ROWS = 10_000  # of a stream, to decide whether it is a table or text, and how its numbers are written
+
+
+def read_table(request: Request) -> UserData:
+    """The whole file."""
+    table = _opened(request)
+    frames: dict[Decimal, pd.DataFrame] = {}
+
+    def load(decimal: Decimal) -> pd.DataFrame:
+        if decimal not in frames:
+            frames.clear()  # one copy of a large table at a time
+            frames[decimal] = read_frame(table, as_text=request.as_text, decimal=decimal)
+        return frames[decimal]
+
+    forms, decided = _number_forms(load, table, request)
+    label = request.roles.label
+    labels = None if label is None else request.as_labels(load(forms.decimal)[label])
+    frame, lost = forms.read(load(forms.decimal))
+    kind, text = _table_kind(frame, request, table)
+    data = _from_frame(frame, labels, kind, text, request, start=0)
+    return replace(data, notes=(*_file_notes(table), *decided, *lost, *data.notes), number_forms=forms)
+
+
+def stream_table(request: Request, batch_rows: int) -> DataStream:
+    """The file in batches, all of them read in the way that the first rows decide."""
+    table, path = _opened(request), request.path
+    forms, decided = _number_forms(
+        lambda decimal: first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=decimal), table, request
+    )
+    label, labels = request.roles.label, None
+    if label is not None:
+        labels = request.as_labels(read_frame(table, [label], decimal=forms.decimal)[label])
+        require_positive_and_unlabelled(labels, str(path))
+    probed = forms.read(first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=forms.decimal))[0]
+    kind, text = _table_kind(probed, request, table)
+
+    def batches(size: int) -> Iterator[UserData]:
+        start = 0
+        for raw in table.frames(size, None, request.as_text, forms.decimal):
+            frame, lost = forms.read(raw)
+            part = None if labels is None else labels[start : start + len(frame)]
+            data = _from_frame(frame, part, kind, text, request, start)
+            yield replace(data, notes=(*lost, *data.notes))
+            start += len(frame)
+
+    return DataStream(kind, str(path), labels, batches, batch_rows, (*_file_notes(table), *decided))
+
+
+def _opened(request: Request) -> TableFile:
+    table = open_table(request.path, request.file)
+    check_roles(table, request.roles)
+    return table
+
+
+def _file_notes(table: TableFile) -> list[str]:
+    """What was guessed about the file; a header that looks like data, though all named columns are in it."""
+    return [*table.notes, *([table.hint] if table.hint else [])]
+
+
+def _number_forms(load: Any, table: TableFile, request: Request) -> tuple[NumberForms, tuple[str, ...]]:
+    roles = request.roles
+    left_alone = {name for name in (roles.label, roles.text, *roles.drop, *request.as_text) if name is not None}
+    return find_forms(
+        load, separator=table.separator, asked=request.decimal, known=request.number_forms, left_alone=left_alone
+    )
+
+
+def _from_frame(
+    frame: pd.DataFrame, labels: Labels | None, kind: Kind, text: str | None, request: Request, start: int
+) -> UserData:
+    roles = request.roles
+    ids = pd.Index(frame[roles.id]) if roles.id else pd.RangeIndex(start, start + len(frame))
+    features, source = _features(frame, request), str(request.path)
+    if text is not None:
+        texts, notes = _texts(features[text])
+        return UserData("text", texts, labels, ids, source, notes, (text,))
+    if kind == "embedding":
+        matrix = _matrix(features, request.path)
+        return UserData(kind, matrix, labels, ids, source, source_columns=tuple(features.columns))
+    return UserData(kind, features, labels, ids, source)
+
+
+def _features(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
+    """The columns asked for, in that order; without any, those to keep, or all that have no other role."""
+    if request.columns is not None:
+        for wanted in request.columns:
+            if wanted not in frame.columns:
+                raise missing_column(wanted, list(frame.columns), str(request.path))
+        return frame[list(request.columns)]
+    if request.roles.keep:
+        return frame[[name for name in frame.columns if name in request.roles.keep]]
+    return frame.drop(columns=request.roles.set_aside)
+
+
+def _table_kind(frame: pd.DataFrame, request: Request, table: TableFile) -> tuple[Kind, str | None]:
+    """What the rows are, and the text column if they are text."""
+    try:
+        features = _features(frame, request)
+    except InputError as error:
+        raise with_hint(error, table) from None
+    if features.shape[1] == 0:
+        raise InputError(f"{request.path}: no feature column is left besides label, id and dropped columns")
+    if request.kind == "image":
+        raise InputError(f"{request.path} is a table; images come from a folder or a .npy stack")
+    if request.kind == "embedding":
+        return "embedding", None
+    if request.roles.text is not None and request.kind in ("auto", "text"):
+        return "text", request.roles.text
+    kinds = {name: column_kind(features[name], name) for name in features.columns}
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    others = [name for name, kind in kinds.items() if kind in ("numeric", "categorical", "date")]
+    if request.kind == "text":
+        return "text", _the_text_column(texts, features, request)
+    if request.kind == "auto" and len(texts) == 1 and not others:
+        return "text", texts[0]
+    return "table", None
+
+
+def _the_text_column(texts: list[str], features: pd.DataFrame, request: Request) -> str:
+    if request.columns is not None and len(request.columns) == 1:
+        return request.columns[0]  # named by the caller: nothing to guess
+    if len(texts) == 1:
+        return texts[0]
+    strings = [name for name in features.columns if pd.api.types.is_string_dtype(features[name])]
+    if not texts and len(strings) == 1:
+        return strings[0]
+    candidates = texts or list(features.columns)
+    raise InputError(
+        f"{request.path}: which column is the text? Name it with text= (--text); candidates: {candidates[:8]}"
+    )
+
+
+def _texts(column: pd.Series[Any]) -> tuple[list[str], tuple[str, ...]]:
+    missing = int(column.isna().sum())
+    notes = (f"{missing} rows have no text; they are read as empty",) if missing else ()
+    return column.astype("string").fillna("").tolist(), notes
+
+
+def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
+    wrong = [name for name in features.columns if not pd.api.types.is_numeric_dtype(features[name])]
+    if wrong:
+        raise InputError(f"{path}: kind='embedding' needs numeric columns; {wrong[:5]} are not (drop= or id= them)")
+    return features.to_numpy(dtype=np.float32, na_value=np.nan)

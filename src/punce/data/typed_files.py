@@ -1,0 +1,252 @@
+"""Table files that know their types: Parquet, Arrow, Excel, JSON lines and SQLite."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+
+from punce.columns.written import Decimal
+from punce.data.table_file import FileOptions, headerless, names_of, numbered
+from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
+from punce.errors import InputError
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """Rows of a form that is read as a whole, in memory."""
+
+    path: Path
+    names: list[str]
+    frame: pd.DataFrame
+    notes: list[str]
+    hint: str = ""
+    separator = None
+
+    def frames(
+        self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
+    ) -> Iterator[pd.DataFrame]:
+        """Slices of the frame."""
+        frame = self.frame if columns is None else self.frame[columns]
+        for start in range(0, max(len(frame), 1), rows or max(len(frame), 1)):
+            yield frame.iloc[start : start + (rows or len(frame))].reset_index(drop=True)
+
+
+# --- Parquet and Arrow ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """One Parquet file or a folder of them."""
+
+    path: Path
+    files: list[Path]
+    names: list[str]
+    notes: list[str]
+    hint = ""
+    separator = None
+
+    def frames(
+        self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
+    ) -> Iterator[pd.DataFrame]:
+        """Row groups are read one after the other."""
+        import pyarrow as pa
+
+        for file in self.files:
+            parquet = _open_parquet(file)
+            try:  # without pandas' metadata a stored index stays a column, as the header says
+                if rows is None:
+                    yield parquet.read(columns=columns).to_pandas(ignore_metadata=True)
+                    continue
+                for batch in parquet.iter_batches(batch_size=rows, columns=columns):
+                    yield batch.to_pandas(ignore_metadata=True)
+            except (OSError, pa.ArrowException) as error:
+                raise unreadable(file, error) from error
+
+
+def open_parquet(path: Path, asked: FileOptions) -> ParquetFiles:
+    """Files of a folder must have the same columns."""
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    first, *others = [list(_open_parquet(file).schema_arrow.names) for file in files]
+    if any(names != first for names in others):
+        raise InputError(f"{path}: its Parquet files do not have the same columns")
+    return ParquetFiles(path, files, first, [])
+
+
+def _open_parquet(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:  # buffered: without it the whole column chunks of a row group are read at once
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+
+
+def open_arrow(path: Path, asked: FileOptions) -> WholeTable:
+    """Feather and Arrow's two forms of a file; mapped into memory, not copied, unless it is compressed."""
+    import pyarrow as pa
+    import pyarrow.feather
+
+    try:
+        with pa.memory_map(str(path)) as stream:
+            if stream.read(6) in (b"ARROW1", b"FEA1"):
+                table = pyarrow.feather.read_table(path, memory_map=True)
+            else:
+                stream.seek(0)
+                table = pa.ipc.open_stream(stream).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+    names = [str(name) for name in table.column_names]
+    unique = table.rename_columns([str(k) for k in range(len(names))])  # names that occur twice are refused later
+    return WholeTable(path, names, unique.to_pandas(ignore_metadata=True).set_axis(names, axis=1), [])
+
+
+# --- Excel ------------------------------------------------------------------------------------------------------------
+
+
+def open_excel(path: Path, asked: FileOptions) -> WholeTable:
+    """One sheet of a workbook; its first row that is not empty names the columns."""
+    try:
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            sheet, note = _sheet(book, path, asked.table)
+            cells = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object).dropna(how="all")
+    except InputError:
+        raise
+    except ImportError as error:
+        raise InputError(
+            f"{path}: Excel files are read by openpyxl, which is not installed: pip install 'punce[excel]'"
+        ) from error
+    except Exception as error:  # a damaged workbook can raise anything from within openpyxl
+        raise InputError(
+            f"{path} cannot be read as a table: it is no .xlsx workbook, damaged or protected by a password ({error})"
+        ) from error
+    if not len(cells):
+        raise InputError(f"{path} is empty: sheet {sheet!r} has no cells")
+    first = ["" if pd.isna(cell) else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells.iloc[0]]
+    has_header = asked.header != "no"
+    names = names_of(first) if has_header else numbered(len(first))
+    rows = cells.iloc[1:] if has_header else cells
+    # columns without name and values are cells that were formatted once
+    used = [k for k, cell in enumerate(first) if cell or rows[k].notna().any()]
+    frame = rows[used].set_axis([names[k] for k in used], axis=1).reset_index(drop=True).infer_objects()
+    hint = headerless(first) if asked.header == "auto" else ""
+    return WholeTable(path, list(frame.columns), frame, [note] if note else [], hint)
+
+
+def _sheet(book: pd.ExcelFile, path: Path, wanted: str | None) -> tuple[str, str]:
+    sheets = [str(name) for name in book.sheet_names]
+    if wanted is not None:
+        if wanted not in sheets:
+            raise InputError(f"{path} has no sheet {wanted!r} (it has: {', '.join(sheets[:_SHOWN])})")
+        return wanted, ""
+    if len(sheets) == 1:
+        return sheets[0], ""
+    filled = [name for name in sheets if len(pd.read_excel(book, sheet_name=name, header=None, nrows=1))]
+    if len(filled) != 1:
+        raise InputError(f"{path} has several sheets ({', '.join(filled[:_SHOWN])}); name one with --table")
+    return filled[0], f"sheet {filled[0]!r} is read; the other sheets are empty"
+
+
+# --- JSON and SQLite --------------------------------------------------------------------------------------------------
+
+
+def open_json(path: Path, asked: FileOptions) -> WholeTable:
+    """One object a line, or a list of objects. Read whole, because any line may bring a new column."""
+    encoding, note = find_encoding(path, asked.table, asked.encoding)
+    try:
+        with open_bytes(path, asked.table) as packed, io.TextIOWrapper(packed, encoding=encoding) as stream:
+            records = _records(stream, path)
+    except BROKEN as error:
+        raise unreadable(path, error) from error
+    if not records:
+        raise InputError(f"{path} is empty")
+    frame = pd.DataFrame.from_records(records)
+    return WholeTable(path, [str(name) for name in frame.columns], frame, [note] if note else [])
+
+
+def _records(stream: io.TextIOWrapper, path: Path) -> list[dict[str, Any]]:
+    is_list = stream.readline().lstrip().startswith("[")
+    stream.seek(0)
+    records: list[Any] = []
+    for line, text in enumerate([stream.read()] if is_list else stream, start=1):
+        if not text.strip():
+            continue
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            where = getattr(error, "lineno", 1) if is_list else line
+            raise InputError(f"{path}, line {where}: no JSON ({error})") from error
+        records += found if isinstance(found, list) else [found]
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise InputError(f'{path}, record {number}: expected an object such as {{"a": 1}}, got {str(record)[:40]}')
+    return records
+
+
+@dataclass(frozen=True)
+class SqliteTable:
+    """A table or view of an SQLite database, opened for reading only."""
+
+    path: Path
+    table: str
+    names: list[str]
+    notes: list[str]
+    hint = ""
+    separator = None
+
+    def frames(
+        self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
+    ) -> Iterator[pd.DataFrame]:
+        """Fetched in pieces, in the order that the database gives."""
+        chosen = ", ".join(map(_quoted, columns or self.names))
+        query = f"SELECT {chosen} FROM {_quoted(self.table)}"
+        try:
+            with closing(_connected(self.path)) as database:
+                found = pd.read_sql_query(query, database, chunksize=rows)
+                yield from [found] if isinstance(found, pd.DataFrame) else found
+        except (sqlite3.Error, pd.errors.DatabaseError) as error:
+            raise unreadable(self.path, error) from error
+
+
+def open_sqlite(path: Path, asked: FileOptions) -> SqliteTable:
+    """The table asked for, or the only one."""
+    try:
+        with closing(_connected(path)) as database:
+            listed = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+            tables = [name for (name,) in listed if not name.startswith("sqlite_")]
+            table = _table(tables, path, asked.table)
+            names = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
+    except sqlite3.Error as error:
+        raise unreadable(path, error) from error
+    return SqliteTable(path, table, names, [])
+
+
+def _table(tables: list[str], path: Path, wanted: str | None) -> str:
+    listed = ", ".join(tables[:_SHOWN])
+    if wanted is not None and wanted not in tables:
+        raise InputError(f"{path} has no table {wanted!r} (it has: {listed})")
+    if wanted is None and len(tables) != 1:
+        what = f"several tables ({listed}); name one with --table" if tables else "no table"
+        raise InputError(f"{path} has {what}")
+    return wanted or tables[0]
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    if path.stat().st_size == 0:  # for SQLite an empty file is a database without tables
+        raise InputError(f"{path} is empty")
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,369 @@
+"""Files as real programs write them: encodings, separators, headers, packed files, workbooks, databases."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from punce.data import read, stream
+from punce.errors import InputError
+
+
+def rows(n: int = 40) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "amount": random.normal(size=n).round(3),
+            "town": random.choice(["Köln", "Bonn", "Zürich"], n),
+            "day": pd.date_range("2024-01-30", periods=n).strftime("%Y-%m-%d"),
+            "label": (np.arange(n) % 4 == 0).astype(int),
+        }
+    )
+
+
+def write_sqlite(frame: pd.DataFrame, path: Path, table: str = "rows") -> None:
+    with closing(sqlite3.connect(path)) as database:
+        frame.to_sql(table, database, index=False)
+
+
+def write_arrow_stream(frame: pd.DataFrame, path: Path) -> None:
+    table = pa.Table.from_pandas(frame)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def write_zip(frame: pd.DataFrame, path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:  # as the Finder packs it
+        archive.writestr("rows.csv", frame.to_csv(index=False))
+        archive.writestr("__MACOSX/._rows.csv", b"\0\0")
+
+
+def as_csv(frame: pd.DataFrame) -> bytes:
+    return frame.to_csv(index=False).encode()
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "t.csv": lambda f, p: f.to_csv(p, index=False),
+    "t.txt": lambda f, p: f.to_csv(p, index=False, sep="|"),
+    "t.tsv": lambda f, p: f.to_csv(p, index=False, sep="\t"),
+    "t.csv.gz": lambda f, p: p.write_bytes(gzip.compress(as_csv(f))),
+    "t.csv.bz2": lambda f, p: p.write_bytes(bz2.compress(as_csv(f))),
+    "t.csv.xz": lambda f, p: p.write_bytes(lzma.compress(as_csv(f))),
+    "t.csv.zip": write_zip,
+    "t.zip": write_zip,
+    "packed but not said.csv": lambda f, p: p.write_bytes(gzip.compress(as_csv(f))),
+    "t.parquet": lambda f, p: f.to_parquet(p),
+    "t.feather": lambda f, p: f.to_feather(p),
+    "t.arrow": write_arrow_stream,
+    "t.xlsx": lambda f, p: f.to_excel(p, index=False),
+    "t.jsonl": lambda f, p: f.to_json(p, orient="records", lines=True),
+    "t.jsonl.gz": lambda f, p: f.to_json(p, orient="records", lines=True),
+    "t.json": lambda f, p: f.to_json(p, orient="records"),
+    "t.sqlite": write_sqlite,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_form_gives_the_same_rows_whole_and_in_batches(name: str, tmp_path: Path) -> None:
+    frame = rows()
+    WRITERS[name](frame, tmp_path / name)
+    data = read(tmp_path / name, "label")
+    expected = frame.drop(columns="label")
+    pd.testing.assert_frame_equal(data.features, expected, check_dtype=False)
+    assert data.labels is not None
+    assert data.labels.tolist() == frame["label"].tolist()
+    assert data.notes == ()
+    batches = list(stream(tmp_path / name, "label", batch_rows=16).batches())
+    assert [len(batch) for batch in batches] == [16, 16, 8]
+    joined = pd.concat([batch.features for batch in batches], ignore_index=True)
+    pd.testing.assert_frame_equal(joined, expected, check_dtype=False)
+
+
+# --- encodings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "latin-1"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_encoding_is_found_and_a_guess_is_said(encoding: str, separator: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows().to_csv(path, index=False, sep=separator, encoding=encoding)
+    data = read(path, "label")
+    assert data.features["town"].tolist() == rows()["town"].tolist()
+    guessed = encoding in ("cp1252", "latin-1")
+    assert ["read as Windows-1252" in note for note in data.notes] == [True] * guessed
+    assert read(path, "label", encoding=encoding).notes == ()
+    assert stream(path, "label").notes == data.notes
+
+
+def test_bytes_that_windows_1252_does_not_have_are_latin_1(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("town,label\nK\x81öln,1\nx,0\n".encode("latin-1"))
+    data = read(tmp_path / "t.csv", "label")
+    assert data.features["town"].tolist() == ["K\x81öln", "x"]
+    assert "Latin-1" in data.notes[0]
+
+
+def test_encodings_that_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("a,label\nKöln,1\nBönn,0\n".encode() + "Zürich,0\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"mixes encodings: line 4 is not UTF-8 \(byte 0xfc\)"):
+        read(path, "label")
+    assert len(read(path, "label", encoding="latin-1")) == 3
+    with pytest.raises(InputError, match=r"line 4: byte 0xfc is not utf-8"):
+        read(path, "label", encoding="utf-8")
+    with pytest.raises(InputError, match="--encoding 'klingon' is not known"):
+        read(path, "label", encoding="klingon")
+    path.write_bytes(b"a,label\n1\x00,1\n2,0\n")
+    with pytest.raises(InputError, match="is not text: byte 9 is 0"):
+        read(path, "label")
+
+
+# --- separators and headers -------------------------------------------------------------------------------------------
+
+
+def test_quotes_are_respected_when_the_separator_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('"a, b, c";"d, e";label\n"1, 2, 3";4,5;1\n"x";5,5;0\n')
+    assert read(path, "label").columns == ("a, b, c", "d, e")
+
+
+def test_a_separator_can_be_said(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("a b label\n1 2 1\n3 4 0\n")
+    for said in (" ", "space"):
+        assert read(path, "label", sep=said).features.to_numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(InputError, match="--sep must be one character"):
+        read(path, "label", sep="::")
+    path.write_text("sep=^\na^label\n1^1\n2^0\n")  # as Excel says it
+    assert read(path, "label").features["a"].tolist() == [1, 2]
+
+
+def test_names_lose_the_spaces_around_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a, b , label\n1, x, 1\n2, y, 0\n")
+    assert read(tmp_path / "t.csv", "label").columns == ("a", "b")
+
+
+def test_a_file_without_a_header_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("5.1,3.5,setosa,1\n4.9,3.0,setosa,0\n6.2,2.9,other,0\n")
+    with pytest.raises(InputError, match=r"no column 'label'.*first line looks like data \(5\.1, 3\.5, setosa, …\)"):
+        read(path, "label")
+    data = read(path, "column_4", header="no")
+    assert data.columns == ("column_1", "column_2", "column_3")
+    assert len(data) == 3
+    assert "looks like data" in read(path).notes[0]
+    assert read(path, header="yes").notes == ()
+    with pytest.raises(InputError, match="--header must be"):
+        read(path, header="perhaps")  # type: ignore[typeddict-item]
+    path.write_text("1,1,0\n4,4,1\n")
+    with pytest.raises(InputError, match=r"occur twice: \['1'\].*--header no"):
+        read(path, "label")
+
+
+@pytest.mark.parametrize("header", ["0,1,2,label", "2019,2020,2021,label", "a,b,3,label"])
+def test_names_that_are_numbers_are_names(header: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{header}\n1,2,3,1\n4,5,6,0\n")
+    assert read(tmp_path / "t.csv", "label").notes == ()
+
+
+def test_a_workbook_without_a_header(tmp_path: Path) -> None:
+    rows().to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    data = read(tmp_path / "t.xlsx", "column_4", header="no")
+    assert data.features["column_1"].tolist() == rows()["amount"].tolist()
+    pd.DataFrame([[1.5, 2.5, 1], [2.5, 3.5, 0]]).to_excel(tmp_path / "n.xlsx", index=False, header=False)
+    with pytest.raises(InputError, match="first line looks like data"):
+        read(tmp_path / "n.xlsx", "label")
+
+
+# --- lines that are not as they should be -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [2, 60])  # among the lines looked at first, and after them
+def test_a_line_with_a_cell_too_many_is_named(bad: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n" + "".join("1,5,0\n" if k == bad else f"{k},{k % 2}\n" for k in range(2, 100)))
+    with pytest.raises(InputError, match=rf"line {bad}: 3 cells where the header names 2 columns.*needs quotes"):
+        read(path, "label")
+
+
+def test_a_cell_too_many_in_every_line_does_not_shift_the_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n3,5,1\n4,5,0\n")  # unquoted decimal commas
+    with pytest.raises(InputError, match="line 2: 3 cells"):
+        read(path, "label")
+    path.write_text("x,label\n3,1,\n4,0,\n")  # separators at the end of the lines
+    assert read(path, "label").features["x"].tolist() == [3, 4]
+
+
+def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('x,label\n1,1\n"2,0\n3,0\n')
+    with pytest.raises(InputError, match="a quote opened near line 3 is never closed"):
+        read(tmp_path / "t.csv", "label")
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.zip", "t.xlsx", "t.feather", "t.arrow"])
+def test_a_file_that_is_cut_off(name: str, tmp_path: Path) -> None:
+    WRITERS[name](rows(2000), tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=f"{name} cannot be read"):
+        read(tmp_path / name, "label")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.jsonl", "t.feather", "t.sqlite", "t.zip"])
+def test_an_empty_file_is_refused_in_every_form(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=rf"{name} (is empty|cannot be read)"):
+        read(tmp_path / name, "label")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.feather", "t.sqlite", "t.csv.gz"])
+def test_a_header_alone_is_refused_in_every_form(name: str, tmp_path: Path) -> None:
+    WRITERS[name](rows(0), tmp_path / name)
+    for reader in (read, stream):
+        with pytest.raises(InputError, match="has a header but no rows"):
+            reader(tmp_path / name, "label")
+
+
+# --- several tables in one file ---------------------------------------------------------------------------------------
+
+
+def test_a_workbook_with_several_sheets_asks_which(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    with pd.ExcelWriter(path) as book:
+        rows().to_excel(book, sheet_name="March", index=False)
+        pd.DataFrame({"note": ["x"]}).to_excel(book, sheet_name="Notes", index=False)
+    with pytest.raises(InputError, match=r"several sheets \(March, Notes\); name one with --table"):
+        read(path, "label")
+    assert len(read(path, "label", table="March")) == 40
+    assert len(read(f"{path}::March", "label")) == 40
+    with pytest.raises(InputError, match=r"no sheet 'April' \(it has: March, Notes\)"):
+        read(path, "label", table="April")
+    with pd.ExcelWriter(path) as book:
+        rows().to_excel(book, sheet_name="March", index=False)
+        pd.DataFrame().to_excel(book, sheet_name="Sheet2", index=False)
+    assert read(path, "label").notes == ("sheet 'March' is read; the other sheets are empty",)
+
+
+def test_a_database_with_several_tables_asks_which(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    write_sqlite(rows(), path, 'the "rows"')
+    write_sqlite(rows(8), path, "others")
+    with pytest.raises(InputError, match=r"several tables \(others, the \"rows\"\); name one with --table"):
+        read(path, "label")
+    assert len(read(path, "label", table='the "rows"')) == 40
+    assert len(read(f"{path}::others", "label")) == 8
+    with pytest.raises(InputError, match="no table 'none'"):
+        read(f"{path}::none", "label")
+    with pytest.raises(InputError, match="two tables are named"):
+        read(f"{path}::none", "label", table="others")
+
+
+def test_an_archive_with_several_files_asks_which(tmp_path: Path) -> None:
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("march.csv", as_csv(rows()))
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(InputError, match=r"holds 2 files \(march\.csv, readme\.txt\); name one with --table"):
+        read(path, "label")
+    assert len(read(path, "label", table="march.csv")) == 40
+    with pytest.raises(InputError, match=r"no file 'x' \(it holds: march\.csv"):
+        read(path, "label", table="x")
+
+
+def test_a_workbook_under_another_name_is_told_apart(tmp_path: Path) -> None:
+    rows().to_excel(tmp_path / "t.xlsx", index=False)
+    (tmp_path / "t.xlsx").rename(tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"is an Excel file: give it the ending \.xlsx"):
+        read(tmp_path / "t.csv", "label")
+    (tmp_path / "t.xls").write_bytes(b"\xd0\xcf\x11\xe0")
+    with pytest.raises(InputError, match=r"save it as \.xlsx or CSV"):
+        read(tmp_path / "t.xls", "label")
+
+
+def test_without_the_library_for_workbooks_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows().to_excel(tmp_path / "t.xlsx", index=False)
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    with pytest.raises(InputError, match=r"pip install 'punce\[excel\]'"):
+        read(tmp_path / "t.xlsx", "label")
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def test_columns_of_json_lines_may_be_in_some_lines_only(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"x": 1}\n\n{"x": 2, "label": 1}\n{"x": 3, "more": {"y": 1}}\n')
+    data = read(path, "label")
+    assert data.columns == ("x", "more")
+    assert data.labels is not None
+    assert data.labels.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"x": 1}\n{"x": \n', "line 2: no JSON"),
+        ('{"x": 1}\n5\n', "record 2: "),
+        ("[[1, 2]]", "record 1: "),
+        ('[{"x": 1},\n{"x" 2}]', "line 2: no JSON"),
+        ("[" * 100_000, "line 1: no JSON"),
+    ],
+)
+def test_what_is_no_json_is_named_by_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "t.json", "label")
+
+
+# --- columns to keep, and options that do not apply -------------------------------------------------------------------
+
+
+def test_columns_to_keep(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows().to_csv(path, index=False)
+    assert read(path, "label", keep=["town", "amount"]).columns == ("amount", "town")
+    assert read(path, "label", keep="town", id="day").columns == ("town",)
+    with pytest.raises(InputError, match="no column 'twon'; did you mean 'town'"):
+        read(path, "label", keep=["twon"])
+    with pytest.raises(InputError, match="named twice"):
+        read(path, "label", keep=["label"])
+    with pytest.raises(InputError, match="--drop has no effect"):
+        read(path, "label", keep=["town"], drop=["day"])
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "applies"),
+    [
+        ("t.parquet", {"sep": ";"}, "a Parquet file, to which --label, --positive, --kind, --id"),
+        ("t.parquet", {"encoding": "utf-8"}, "a Parquet file"),
+        ("t.csv", {"table": "x"}, "a CSV file"),
+        ("t.xlsx", {"encoding": "utf-8"}, "an Excel file"),
+        ("t.sqlite", {"header": "no"}, "an SQLite file"),
+        ("t.csv", {"skip_unreadable": True}, "a CSV file"),
+        ("t.feather", {"header": "yes"}, "an Arrow file"),
+    ],
+)
+def test_options_without_effect_are_refused(name: str, option: dict[str, Any], applies: str, tmp_path: Path) -> None:
+    WRITERS[name](rows(), tmp_path / name)
+    flag = "--" + next(iter(option)).replace("_", "-")
+    for reader in (read, stream):
+        with pytest.raises(InputError, match=f"{flag} has no effect on {applies}"):
+            reader(tmp_path / name, "label", **option)
+
+
+def test_json_writes_what_json_reads(tmp_path: Path) -> None:
+    (tmp_path / "t.ndjson").write_text("".join(json.dumps(r) + "\n" for r in rows().to_dict("records")))
+    assert len(read(tmp_path / "t.ndjson", "label")) == 40
