@@ -23,7 +23,7 @@ from machine import RESULTS, save
 
 from punce.data import Dataset, load, simulate_pu
 from punce.encoders import MLP
-from punce.judging.metrics import auc_between
+from punce.judging.ranking import auc_between
 from punce.losses import PuNCE
 from punce.risks import NNPU
 from punce.risks.base import zero_one_risk

@@ -23,7 +23,7 @@ from punce.errors import InputError
 from punce.judging.calibration import PUCalibrator
 from punce.judging.judgement import judge
 from punce.judging.labelling import check_labelling
-from punce.judging.metrics import ranking_score
+from punce.judging.ranking import ranking_score
 from punce.judging.thresholds import Rule, check_rule
 from punce.judging.used_prior import (
     FEWEST_LABELLED,
@@ -43,7 +43,7 @@ from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device
 from punce.options import check_arguments, check_options, describe, ran_in_words
 from punce.priors import PriorEstimate, estimate_prior
-from punce.scenario import Scenario, check_prior
+from punce.scenario import Scenario, Target, check_prior
 from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.random_stream import check_random_state, drawn_seed
 
@@ -72,6 +72,9 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
             Face encoder by name or folder, or "tfidf" (docs/text.md says what "auto" is).
         prior: share of positives among the *unlabelled* rows, or "auto" to estimate it.
         scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
+        target: whom probabilities, calls and quality are for: "population", new rows from where these came from, or
+            "unlabelled", the unlabelled rows at hand, among which the labelled positives are missing. They are the
+            same in "case_control".
         threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
         kind: "auto", or "table", "image", "embedding", "text".
         epochs: of pretraining and of training the encoder on the risk; None picks by the number of rows.
@@ -84,8 +87,8 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
     Attributes:
         prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
             training, or second_prior_, from the learned scores (None if the prior was given; on tables only shown).
-        scores_: P(y=1 | x) of the training rows, from models that did not see the row wherever there is one;
-            ``predict_proba`` of the same rows is what the final model says of them, and flatters.
+        scores_: P(y=1 | x) of the training rows, for the target as all probabilities, from models that did not see the
+            row wherever there is one; ``predict_proba`` of the same rows is what the final model says, and flatters.
         seen_in_training_: the training rows whose label was used by the model that made their entry of scores_.
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         threshold_: from which probability a row is called positive.
@@ -103,6 +106,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         encoder: Any = "auto",
         prior: float | str = "auto",
         scenario: Scenario = "single_set",
+        target: Target = "population",
         threshold: Rule = "accuracy",
         kind: str = "auto",
         epochs: int | None = None,
@@ -117,6 +121,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         self.encoder = encoder
         self.prior = prior
         self.scenario = scenario
+        self.target = target
         self.threshold = threshold
         self.kind = kind
         self.epochs = epochs
@@ -228,6 +233,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
             self.threshold,
             labelled_share=float((labels == POSITIVE).mean()),
             scenario=self.scenario,
+            target=self.target,
             sees_more=fitted.sees_more,
             seed=self.seed_,
         )
@@ -382,7 +388,8 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
 
 
 def _usable_here(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a saved model, whose device may be one of another machine."""
+    """Parameters of a saved model, whose device may be one of another machine; older ones had this target only."""
+    parameters = {"target": "unlabelled", **parameters}
     try:
         check_device(parameters.get("device", "auto"))
     except InputError:

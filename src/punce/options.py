@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from punce.errors import InputError
-from punce.scenario import check_prior, check_scenario
+from punce.scenario import check_prior, check_scenario, check_target
 
-ALWAYS = ("prior", "scenario", "threshold", "random_state")
+ALWAYS = ("prior", "scenario", "target", "threshold", "random_state")
 """Options that apply to every kind of input, beside `encoder` and `kind`, which decide what runs."""
 
 DEFAULTS: dict[str, Any] = {"loss": "punce", "risk": "nnpu", "transfer": "probe", "epochs": None, "device": "auto"}
@@ -82,6 +82,7 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
     """Refuse names and numbers that PUClassifier does not know. Objects are looked at where they are used."""
     loss, risk, prior, epochs = (asked[name] for name in ("loss", "risk", "prior", "epochs"))
     check_scenario(asked["scenario"])
+    check_target(asked["target"])
     if isinstance(loss, str) and loss not in LOSS_NAMES:
         raise InputError(f"loss must be one of {list(LOSS_NAMES)}, a loss object or None, got {loss!r}")
     if isinstance(risk, str) and risk not in HEAD_NAMES:

@@ -19,12 +19,25 @@ from punce.errors import InputError
 
 Scenario = Literal["single_set", "case_control"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
+Target = Literal["population", "unlabelled"]
+"""Whom probabilities, calls and quality are for: new rows of the population, or the unlabelled rows at hand.
+
+In ``single_set`` the labelled positives are missing from the unlabelled rows, so that the share of positives differs;
+in ``case_control`` the unlabelled rows are the population.
+"""
+TARGETS: tuple[Target, ...] = get_args(Target)
 
 
 def check_scenario(scenario: str) -> None:
     """Refuse an unknown scenario."""
     if scenario not in SCENARIOS:
         raise InputError(f"scenario must be one of {list(SCENARIOS)}, got {scenario!r}")
+
+
+def check_target(target: str) -> None:
+    """Refuse an unknown target."""
+    if target not in TARGETS:
+        raise InputError(f"target must be one of {list(TARGETS)}, got {target!r}")
 
 
 def check_prior(prior: float, name: str = "prior", *, open_interval: bool = False) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from punce.errors import InputError
-from punce.judging.thresholds import choose_threshold
+from punce.judging.thresholds import choose_threshold, shortfall
 
 PRIOR = 0.3
 
@@ -30,33 +30,40 @@ def achieved(sample: dict[str, np.ndarray], threshold: float) -> tuple[float, fl
 
 def test_a_wanted_precision_or_recall_is_reached_on_the_true_classes(sample: dict[str, np.ndarray]) -> None:
     for wanted in (0.7, 0.9, 0.97):
-        precision, recall, _ = achieved(
-            sample, choose_threshold(f"precision={wanted}", sample["p"], sample["u"], PRIOR)
-        )
+        precision, recall, _ = achieved(sample, choose_threshold(f"precision={wanted}", sample["p"], sample["u"]))
         assert precision == pytest.approx(wanted, abs=0.03)
-        cut = choose_threshold(f"recall={wanted}", sample["p"], sample["u"], PRIOR)
+        cut = choose_threshold(f"recall={wanted}", sample["p"], sample["u"])
         precision, recall, _ = achieved(sample, cut)
         assert recall == pytest.approx(wanted, abs=0.02)
 
 
 def test_f1_is_nearly_the_best_there_is(sample: dict[str, np.ndarray]) -> None:
-    chosen = achieved(sample, choose_threshold("f1", sample["p"], sample["u"], PRIOR))[2]
+    chosen = achieved(sample, choose_threshold("f1", sample["p"], sample["u"]))[2]
     best = max(achieved(sample, t)[2] for t in np.linspace(0.05, 0.95, 91))
     assert chosen > best - 0.01
 
 
 def test_accuracy_and_numbers(sample: dict[str, np.ndarray]) -> None:
-    assert choose_threshold("accuracy", sample["p"], sample["u"], PRIOR) == 0.5
-    assert choose_threshold(0.8, sample["p"], sample["u"], PRIOR) == 0.8
+    assert choose_threshold("accuracy", sample["p"], sample["u"]) == 0.5
+    assert choose_threshold(0.8, sample["p"], sample["u"]) == 0.8
 
 
 @pytest.mark.parametrize("rule", ["best", "precision", "precision=2", "recall=x", 0.0, 1.5])
 def test_senseless_rules_are_refused(rule: Any) -> None:
     with pytest.raises(InputError, match="threshold must"):
-        choose_threshold(rule, np.array([0.9]), np.array([0.1]), PRIOR)
+        choose_threshold(rule, np.array([0.9]), np.array([0.1]))
 
 
-def test_an_unreachable_precision_says_what_is_reachable() -> None:
-    flat = np.full(100, 0.3)
-    with pytest.raises(InputError, match=r"no threshold reaches .* 0.9; the best is 0.300"):
-        choose_threshold("precision=0.9", flat, flat, PRIOR)
+def test_an_unreachable_precision_takes_the_best_threshold_and_says_so() -> None:
+    p, u = np.array([0.6, 0.2]), np.array([0.6, 0.2, 0.1])
+    assert choose_threshold("precision=0.9", p, u) == 0.6
+    assert "precision of 0.9; the best is 0.600" in shortfall("precision=0.9", p, u)
+    assert shortfall("precision=0.5", p, u) == shortfall("f1", p, u) == ""
+
+
+def test_the_mix_to_be_called_may_hold_labelled_rows() -> None:
+    """By hand: all rows are U, then U with one half of rows like P."""
+    p, u = np.array([0.9, 0.9]), np.array([0.9, 0.5, 0.1, 0.1])
+    assert choose_threshold("precision=0.7", p, u) == 0.5  # mean of 0.9 and 0.5
+    assert choose_threshold("precision=0.7", p, u, labelled_share=0.5) == 0.5  # (0.5*0.9 + 0.125*1.4) / 0.75 = 0.83
+    assert choose_threshold("precision=0.7", p, u, labelled_share=0.9) == 0.1

@@ -6,7 +6,7 @@ import torch
 from sklearn.ensemble import ExtraTreesRegressor
 
 from punce.columns.bins import Bins
-from punce.judging.metrics import auc_between
+from punce.judging.ranking import auc_between
 from punce.models.tabular import teachers
 from punce.models.tabular.model import MEMBERS, Member, stratified_folds
 from punce.models.tabular.network import balanced_nnpu

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from punce.errors import InputError
-from punce.judging.metrics import auc_between
+from punce.judging.ranking import auc_between
 from punce.models.tabular import MEMBERS, TabularPU
 from punce.models.tabular.model import member_weights, stratified_folds
 from tests.models.problem import Problem, problem

@@ -23,7 +23,7 @@ from punce.classifier import ClassifierWarning
 from punce.cli import main
 from punce.data import simulate_pu
 from punce.errors import InputError
-from punce.judging.metrics import ranking_score
+from punce.judging.ranking import ranking_score
 from punce.losses import InfoNCE
 from punce.options import DEFAULTS, WAYS, check_options
 from punce.risks import UPU

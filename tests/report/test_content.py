@@ -53,7 +53,7 @@ def test_undefined_numbers_become_null(value: float) -> None:
     from punce.report.content import Quality
 
     tree = ReportContent("t", quality=Quality({"precision": Interval(value, value, value)})).to_json()
-    assert tree["quality"]["estimates"]["precision"] == {"value": None, "low": None, "high": None}
+    assert tree["quality"]["estimates"]["precision"] == {"value": None, "low": None, "high": None, "reason": ""}
     assert ReportContent.from_json(tree).quality is not None
 
 

@@ -82,9 +82,11 @@ def test_warnings_of_all_parts_are_listed_once_and_announced_at_the_top() -> Non
 
 
 def test_undefined_and_unusual_measures() -> None:
-    quality = Quality({"precision": Interval(None), "lift at 10": Interval(0.3, 0.2, 0.4)})
+    quality = Quality(
+        {"precision": Interval(None, reason="no row is called positive"), "lift at 10": Interval(0.3, 0.2, 0.4)}
+    )
     said = text_of(render_report(ReportContent("t", quality=quality)))
-    assert "because no row is called positive" in said
+    assert "Cannot be estimated: no row is called positive." in said
     assert "lift at 10" in said
 
 

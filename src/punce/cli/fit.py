@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from punce.product.plan import DataOptions, ModelOptions
 
 _THRESHOLD = "accuracy, f1, precision=0.9, recall=0.95 or a probability."
+_TARGET = "Whom numbers and model are for: unlabelled, the rows of this file, or population, new rows."
 _ENCODER = "auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
 _IN_WORDS = {
     "recall": "of the positives, found (recall)",
@@ -40,6 +41,7 @@ def fit(
     kind: Annotated[str, typer.Option(help="auto, table, text, image or embedding.")] = "auto",
     prior: Annotated[str, typer.Option(help="Share of positives among the unlabelled rows, or auto.")] = "auto",
     scenario: reading.ScenarioName = "single_set",
+    target: Annotated[str, typer.Option(help=_TARGET)] = "unlabelled",
     threshold: Annotated[str, typer.Option(help=_THRESHOLD)] = "accuracy",
     loss: Annotated[str, typer.Option(help="punce, scl, infonce, dcl, or none to train without.")] = "punce",
     risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
@@ -95,7 +97,7 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         threshold=_number_or_word(given["threshold"]),
         random_state=given["seed"],
         chosen=tuple(sorted(chosen & {"loss", "risk", "transfer", "epochs", "device"})),
-        **{name: given[name] for name in ("risk", "transfer", "encoder", "scenario", "epochs", "device")},
+        **{name: given[name] for name in ("risk", "transfer", "encoder", "scenario", "target", "epochs", "device")},
     )
     model.check()
     return source, model
@@ -143,10 +145,14 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
         f"\n[bold]About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
         f"({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f}); {called:,} are called positive."
     )
-    table = Table("estimated without negatives", "value", "90 % interval", box=None, header_style="dim")
+    rows = "unlabelled rows" if classifier.metrics_.target == "unlabelled" else "rows of the population"
+    table = Table(f"for the {rows}", "estimate", "90 % interval", box=None, header_style="dim")
     for name, estimate in classifier.metrics_.five.items():
-        table.add_row(_IN_WORDS[name], f"{estimate.value:.3f}", f"{estimate.low:.3f} – {estimate.high:.3f}")
+        shown = (f"{estimate.value:.3f}", f"{estimate.low:.3f} – {estimate.high:.3f}")
+        table.add_row(_IN_WORDS[name], *(("cannot be estimated", "") if estimate.reason else shown))
     console.print(table)
+    for reason, names in classifier.metrics_.reasons.items():
+        console.print(f"{', '.join(names)} cannot be estimated: {escape(reason)}", highlight=False)
     console.print(f"learned by {ran_in_words(classifier.ran_)}", highlight=False, markup=False, soft_wrap=True)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)

@@ -18,7 +18,7 @@ relative variance of a density ratio). So they lie in [π/(m+2), 1 − (1−π)/
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -28,20 +28,21 @@ from scipy.special import expit, log_expit, logit
 from sklearn.isotonic import isotonic_regression
 
 from punce.errors import InputError
-from punce.judging.metrics import checked_column
+from punce.judging.ranking import checked_column
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["auto", "sigmoid", "isotonic"]
 
 _ISOTONIC_FROM = 500  # held-out labelled rows; below, steps of the isotonic fit are mostly noise
+_MOST_UNLABELLED = 50_000
 _STEEP = 10.0  # slopes per standard deviation of the scores that need evidence: a normal prior of this width
 _MOST_LOG_C = float(np.log(10.0))  # how far the odds may be scaled so that they average to the prior
 
 
 @dataclass(frozen=True)
 class PUCalibrator:
-    """A monotone map from scores to P(y=1 | x) under the unlabelled mix, as knots (scores, logits).
+    """A monotone map from scores to P(y=1 | x) under a mix with share `prior` of positives, as knots (scores, logits).
 
     Between knots the logit is linear in the score; beyond them it keeps the last value. JSON-able.
     """
@@ -61,6 +62,7 @@ class PUCalibrator:
         prior = check_prior(prior, open_interval=True)
         p = checked_column(scores_p, "held-out scores of labelled rows")
         u = checked_column(scores_u, "held-out scores of unlabelled rows")
+        u = _thinned(u)
         if method == "auto":
             method = "isotonic" if len(p) >= _ISOTONIC_FROM else "sigmoid"
         knots, log_ratio = _isotonic_ratio(p, u) if method == "isotonic" else _sigmoid_ratio(p, u, prior)
@@ -73,10 +75,16 @@ class PUCalibrator:
         Where only the share changes and each class looks the same, the log-odds shift by that of the two shares.
         """
         log_odds = np.interp(np.asarray(scores, dtype=np.float64), self.scores, self.logits)
-        if deploy_prior is not None:
-            target = check_prior(deploy_prior, "deploy_prior", open_interval=True)
-            log_odds = log_odds + logit(target) - logit(self.prior)
-        return np.asarray(expit(log_odds), dtype=np.float64)
+        probability = np.asarray(expit(log_odds), dtype=np.float64)
+        if deploy_prior is None:
+            return probability
+        return with_share(probability, self.prior, check_prior(deploy_prior, "deploy_prior", open_interval=True))
+
+    def shifted(self, prior: float) -> PUCalibrator:
+        """The same map for a mix of rows with another share of positives."""
+        prior = check_prior(prior, open_interval=True)
+        shift = float(logit(prior) - logit(self.prior))
+        return replace(self, logits=tuple(value + shift for value in self.logits), prior=prior)
 
     def score_at(self, probability: float) -> float:
         """The lowest score with at least this probability, by bisection; ∞ if no score has, −∞ if every one does."""
@@ -113,6 +121,16 @@ class PUCalibrator:
         """Inverse of :meth:`to_json`."""
         knots = {key: tuple(float(v) for v in content[key]) for key in ("scores", "logits")}
         return cls(**knots, prior=float(content["prior"]), method=str(content["method"]))
+
+
+def with_share(probability: Floats, share: float, other: float) -> Floats:
+    """Probabilities of a mix with `share` of positives as those of a mix with the `other` share."""
+    return np.asarray(expit(logit(probability) + logit(other) - logit(share)), dtype=np.float64)
+
+
+def _thinned(u: Floats) -> Floats:
+    """Evenly spaced quantiles instead of more rows than the ratio of densities can profit from: bounds the time."""
+    return u if len(u) <= _MOST_UNLABELLED else np.quantile(u, np.linspace(0, 1, _MOST_UNLABELLED))
 
 
 def _bent_below_zero(x: Floats) -> Floats:

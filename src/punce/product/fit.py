@@ -128,6 +128,7 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
             "first_prior": classifier.first_prior_.as_dict(),
             "second_prior": None if second is None else second.as_dict(),
             "threshold": classifier.threshold_,
+            "target": metrics.target,
             **{name: asdict(five[name]) for name in ("recall", "auc")},  # the same for every mix of rows
             **mixes,
             "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
@@ -163,7 +164,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     """A page of plain text on what the model is, learned from, and is good for."""
     assert data.labels is not None
     prior = classifier.prior_
-    numbers = ", ".join(f"{name} {estimate.value:.3f}" for name, estimate in classifier.metrics_.five.items())
+    numbers = [f"  - {name}: {estimate.in_words()}" for name, estimate in classifier.metrics_.five.items()]
     n_p, n_u = int((data.labels == POSITIVE).sum()), int((data.labels == UNLABELLED).sum())
     lines = [
         "# Model card",
@@ -173,7 +174,8 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         f"- learned from {n_p} labelled positives and {n_u} unlabelled rows; no negatives were known",
         f"- share of positives among the unlabelled rows: {prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, "
         f"{prior.method})",
-        f"- estimated on rows held out of training: {numbers} (intervals in metrics.json)",
+        f"- estimated without negatives, on rows held out of training, for {target_in_words(classifier)}:",
+        *numbers,
         f"- a row is called positive from probability {classifier.threshold_:.3f} on",
         f'- trained: {ran_in_words(classifier.ran_)}; the settings of every stage are under "ran" in config.json',
         f"- options: {_options_in_words(classifier)}",
@@ -184,6 +186,11 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         "",
     ]
     return "\n".join(lines)
+
+
+def target_in_words(classifier: PUClassifier) -> str:
+    """Whom the numbers are for."""
+    return "the unlabelled rows" if classifier.metrics_.target == "unlabelled" else "new rows of the population"
 
 
 def _options_in_words(classifier: PUClassifier) -> str:

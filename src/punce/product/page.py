@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -12,11 +13,22 @@ import pandas as pd
 from punce import __version__
 from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
+from punce.judging.calibration import with_share
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.report import ReportContent
-from punce.report.content import DataFacts, Interval, OtherEstimate, PriorFacts, Quality, RowMap, Threshold, TopRows
+from punce.report.content import (
+    DataFacts,
+    Interval,
+    OtherEstimate,
+    PriorFacts,
+    Quality,
+    RowMap,
+    SensitivityRow,
+    Threshold,
+    TopRows,
+)
 from punce.report.json_tree import encode
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, top_rows
@@ -33,7 +45,8 @@ def report_content(
     """Everything the page shows."""
     assert data.labels is not None
     p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
-    prior, n_u = usable_prior(classifier.prior_), int((data.labels == UNLABELLED).sum())
+    used, unknown = classifier.prior_, classifier.metrics_.unknown
+    prior, n_u = usable_prior(used), int((data.labels == UNLABELLED).sum())
     on_u = classifier.scores_[data.labels == UNLABELLED]
     return ReportContent(
         title=f"Positives in {PurePath(data.source).name}",
@@ -44,10 +57,10 @@ def report_content(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
         histogram=score_histogram(p, u),
-        review=review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(classifier.prior_)),
+        review=None if unknown else review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(used)),
         map=_map(classifier, data, X),
         top=_top(classifier, data, X),
-        sensitivity=prior_sensitivity(p, u, prior, classifier.threshold_, unlabelled=on_u),
+        sensitivity=() if unknown else _sensitivity(classifier, on_u),
         training=_training(classifier.history_),
         configuration=configuration,
         warnings=noted,
@@ -87,7 +100,23 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
             OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
         )
     low, high = (None, None) if is_given(prior) else (prior.low, prior.high)
-    return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings)
+    unknown = classifier.metrics_.unknown
+    return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings, unknown=unknown)
+
+
+def _sensitivity(classifier: PUClassifier, unlabelled: np.ndarray) -> tuple[SensitivityRow, ...]:
+    """The table speaks of the unlabelled rows: probabilities and threshold of another target are brought to theirs."""
+    prior, metrics = usable_prior(classifier.prior_), classifier.metrics_
+    mix = metrics.unlabelled
+    share = prior if metrics.target == "unlabelled" else metrics.population.prior
+    held_out = classifier.held_out_
+    given = (held_out["positive"], held_out["unlabelled"], unlabelled, np.array([classifier.threshold_]))
+    p, u, everyone, threshold = (with_share(probabilities, share, prior) for probabilities in given)
+    rows = prior_sensitivity(p, u, prior, float(threshold[0]), unlabelled=everyone)
+    # The line of the prior that is used repeats the numbers of the page, which are cross-fitted.
+    told = {name: encode(getattr(mix, name).value) for name in ("precision", "accuracy", "f1")}
+    told["recall"] = encode(metrics.recall.value)
+    return tuple(replace(row, **told) if abs(row.prior - prior) < 1e-9 else row for row in rows)
 
 
 def _quality(classifier: PUClassifier) -> Quality:
@@ -97,6 +126,7 @@ def _quality(classifier: PUClassifier) -> Quality:
         confidence=metrics.confidence,
         n_positive=metrics.n_positive,
         n_unlabelled=metrics.n_unlabelled,
+        over="the unlabelled rows" if metrics.target == "unlabelled" else "rows of the population",
         notes=metrics.notes,
     )
 

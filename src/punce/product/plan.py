@@ -18,7 +18,7 @@ from punce.errors import InputError
 from punce.judging.thresholds import check_rule
 from punce.labels import require_positive_and_unlabelled
 from punce.options import DEFAULTS, check_arguments, check_options, describe
-from punce.scenario import Scenario
+from punce.scenario import Scenario, Target
 from punce.storage.files import locked, write_text
 
 Say = Callable[[Any], None]
@@ -61,6 +61,8 @@ class ModelOptions:
     encoder: str = "auto"
     prior: float | str = "auto"
     scenario: Scenario = "single_set"
+    target: Target = "unlabelled"
+    """The run's ranked list is of the unlabelled rows of the file; PUClassifier's own default is the population."""
     threshold: float | str = "accuracy"
     epochs: int | None = None
     device: str = "auto"

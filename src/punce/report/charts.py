@@ -149,11 +149,15 @@ def _short(value: object) -> object:
 
 
 def hidden_positives(histogram: Histogram, prior: float | None) -> list[float]:
-    """π · n_U · (share of P in the bin): the positives expected among the unlabelled rows of each bin. Shape: (B,)."""
+    """π · n_U · (share of P in the bin): the positives expected among the unlabelled rows of each bin. Shape: (B,).
+
+    At most as many as there are rows: a few labelled rows in a bin of two would else promise four.
+    """
     labelled, unlabelled = sum(histogram.labelled), sum(histogram.unlabelled)
     if prior is None or labelled == 0:
         return [0.0] * len(histogram.labelled)
-    return [prior * unlabelled * n / labelled for n in histogram.labelled]
+    expected = (prior * unlabelled * n / labelled for n in histogram.labelled)
+    return [min(n, float(rows)) for n, rows in zip(expected, histogram.unlabelled, strict=True)]
 
 
 def score_chart(histogram: Histogram, prior: float | None, threshold: float | None, width: int) -> Markup:

@@ -25,11 +25,12 @@ _IMAGE_URI = re.compile(r"data:image/(png|webp|jpeg);base64,[A-Za-z0-9+/]+={0,2}
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its interval; low and high are None when there is none."""
+    """A number with its interval; low and high are None when there is none. `reason`: why there is no value."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ class OtherEstimate:
 
 @dataclass(frozen=True)
 class PriorFacts:
-    """The share of positives among the unlabelled rows; without low and high it counts as given by the user."""
+    """The share of positives among the unlabelled rows; without low and high it counts as given by the user.
+
+    `unknown` says why it cannot be estimated; the value is then what had to be assumed.
+    """
 
     value: float
     low: float | None = None
@@ -72,6 +76,7 @@ class PriorFacts:
     confidence: float = 0.9
     others: tuple[OtherEstimate, ...] = ()
     warnings: tuple[str, ...] = ()
+    unknown: str = ""
 
     def __post_init__(self) -> None:
         _require(0.0 <= self.value <= 1.0, f"prior.value must lie in [0, 1], got {self.value}")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
-from punce.judging.metrics import checked_column, prior_draws
+from punce.judging.ranking import checked_column, prior_draws
 from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
 from punce.scenario import check_prior
 

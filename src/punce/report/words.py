@@ -89,6 +89,8 @@ def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
     if data is None or prior is None:
         return None
     hidden, n = count(prior.value * data.unlabelled), count(data.unlabelled)
+    if prior.unknown:
+        return f"How many of {n} unlabelled rows are positive cannot be estimated: {prior.unknown}."
     # A given share has no interval, and the sentence must say whose number it is.
     if prior.low is None or prior.high is None:
         share = percent(prior.value)
@@ -97,11 +99,11 @@ def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
     return f"About {hidden} of {n} unlabelled rows are positive ({level(prior.confidence)} interval {low}–{high})."
 
 
-def measure_sentence(name: str, value: float | None) -> str:
+def measure_sentence(name: str, interval: Interval) -> str:
     """What the number means for a person with 100 rows."""
-    if value is None:
-        return "Undefined here, because no row is called positive." if name == "precision" else "Undefined here."
-    of_hundred = round(100 * value)
+    if interval.value is None:
+        return f"Cannot be estimated: {interval.reason}." if interval.reason else "Cannot be estimated."
+    of_hundred = round(100 * interval.value)
     return {
         "recall": f"Of 100 positive rows, about {of_hundred} are called positive.",
         "precision": f"Of 100 rows called positive, about {of_hundred} really are.",

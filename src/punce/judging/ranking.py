@@ -1,0 +1,160 @@
+"""How well scores rank, without negatives: AUC of labelled (P) against unlabelled (U) rows, and what follows from it.
+
+U holds a share π of positives, so  AUC_PU = π/2 + (1 − π)·AUC.  Solved for AUC this divides the noise of AUC_PU by
+1 − π and can leave [0, 1]. Where calibrated probabilities p(x) of the rows of U are at hand, AUC is instead that of P
+against U with every row of U weighing 1 − p, its chance of being a negative: the same number in expectation, always
+within [0, 1], and with about half the error at π = 0.5 (benchmarks/honesty.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from punce.errors import InputError
+from punce.labels import NEGATIVE, POSITIVE, Labels
+from punce.scenario import check_prior
+
+Floats = npt.NDArray[np.float64]
+_CELLS = 4_000_000  # bootstrap entries held in memory at once: 32 MB
+_MOST_RESAMPLED = 20_000  # unlabelled rows; more would take minutes and narrow the interval hardly
+_BEYOND_CHANCE = 3.0  # standard errors of AUC_PU above one half
+
+
+def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> float:
+    """P(a positive scores above another row), ties counting half. O(n log n)."""
+    return float(_shares_below(*score_pair(positive_scores, other_scores)).mean())
+
+
+def score_pair(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Both columns checked. Infinite scores are fine: every number made of them rests on their order alone."""
+    return (
+        checked_column(positive_scores, "positive_scores", finite=False),
+        checked_column(unlabelled_scores, "unlabelled_scores", finite=False),
+    )
+
+
+def is_beyond_chance(p: Floats, u: Floats) -> bool:
+    """Whether labelled rows rank above unlabelled ones by more than chance would make them (Mann-Whitney)."""
+    chance = np.sqrt((len(p) + len(u) + 1) / (12 * len(p) * len(u)))
+    return bool(auc_between(p, u) > 0.5 + _BEYOND_CHANCE * chance)
+
+
+def corrected_auc_draws(p: Floats, u: Floats, priors: Floats, rng: np.random.Generator) -> Floats:
+    """(AUC_PU − π/2)/(1 − π), not kept in [0, 1]; priors[0] is the estimate, the rest are draws. Shape: (1 + B,)."""
+    of_p, of_u = _shares_below(p, u), _shares_below(u, p)
+    error = np.sqrt(of_p.var() / len(p) + of_u.var() / len(u))  # DeLong et al. 1988
+    auc_pu = of_p.mean() + error * np.concatenate([[0.0], rng.standard_normal(len(priors) - 1)])
+    corrected: Floats = (auc_pu - priors / 2) / (1 - priors)
+    return corrected
+
+
+def weighted_auc_draws(p: Floats, u: Floats, chances: Floats, priors: Floats, rng: np.random.Generator) -> Floats:
+    """AUC of P against U in which a row weighs 1 − its chance of being positive. Shape: (1 + B,).
+
+    `chances` (n_U,) belong to priors[0]. Draw k resamples P and U, and its prior scales the chances by π_k/π_0.
+    """
+    order = np.argsort(u, kind="stable")
+    u, chances = u[order], chances[order]
+    value = _weighted_auc(p, u, 1.0 - chances)
+    if len(u) > _MOST_RESAMPLED:
+        some = np.sort(rng.choice(len(u), _MOST_RESAMPLED, replace=False))
+        u, chances = u[some], chances[some]
+    below = np.stack([np.searchsorted(u, p, side=side) for side in ("left", "right")])
+    scales, aucs = priors[1:] / priors[0], np.empty(len(priors) - 1)
+    chunk = max(1, _CELLS // (len(p) + len(u)))
+    for start in range(0, len(scales), chunk):
+        scale = scales[start : start + chunk, None]
+        weights = _resample_counts(len(scale), len(u), rng) * (1.0 - np.minimum(1.0, chances * scale))
+        beaten = np.zeros((len(scale), len(u) + 1))
+        np.cumsum(weights, axis=1, out=beaten[:, 1:])
+        wins = (beaten[:, below[0]] + beaten[:, below[1]]) / (2 * np.maximum(beaten[:, -1:], 1e-12))
+        aucs[start : start + chunk] = (wins * _resample_counts(len(scale), len(p), rng)).sum(axis=1) / len(p)
+    return np.concatenate([[value], aucs])
+
+
+def ranking_score(
+    scores: Floats,
+    labels: Labels,
+    called: npt.NDArray[np.bool_],
+    sample_weight: npt.ArrayLike | None = None,
+    prior: float | None = None,
+) -> float:
+    """Mean of two AUCs of labelled against unlabelled rows: that of the ranking and that of the rows `called` positive.
+
+    Corrected to the same mean of true AUCs where the `prior` of these rows is known.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    kept = labels != NEGATIVE
+    is_p, weights = labels[kept] == POSITIVE, None if sample_weight is None else np.asarray(sample_weight)[kept]
+    # The ranking alone hardly depends on the prior or the threshold a model was given: noise would choose between them.
+    auc = float(np.mean([roc_auc_score(is_p, values[kept], sample_weight=weights) for values in (scores, called)]))
+    if prior is None:
+        return auc
+    prior = check_prior(prior, open_interval=True)
+    return (auc - prior / 2) / (1 - prior)
+
+
+def prior_draws(
+    prior: float, interval: tuple[float, float] | None, confidence: float, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """The prior, then draws from a normal distribution with a half for each side of its interval. Shape: (1 + B,)."""
+    if interval is None:
+        return np.full(1 + n_draws, prior)
+    low, high = interval
+    if not 0.0 <= low <= prior <= high <= 1.0:
+        raise InputError(f"prior_interval must hold the prior {prior:g} and lie in [0, 1], got ({low:g}, {high:g})")
+    z = rng.standard_normal(n_draws) / norm.ppf((1 + confidence) / 2)
+    draws = prior + np.where(z < 0, z * (prior - low), z * (high - prior))
+    return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
+
+
+def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike, threshold: float = 0.0) -> str:
+    """How a classifier has stopped telling rows apart; empty when it has not.
+
+    Scores that are all equal, all on one side of the threshold, or no higher for labelled rows.
+    """
+    p, u = score_pair(positive_scores, unlabelled_scores)
+    both = np.concatenate([p, u])
+    share_p, share_u = float((p > threshold).mean()), float((u > threshold).mean())
+    if np.ptp(both) <= 1e-6 * (1.0 + np.abs(both).max()):
+        return "every row has the same score"
+    if share_p == share_u and share_p in (0.0, 1.0):
+        return "every row is called positive" if share_p else "no row is called positive"
+    return "" if is_beyond_chance(p, u) else "labelled rows score no higher than unlabelled ones"
+
+
+def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:
+    """One non-empty column of numbers without NaN, and without infinity unless `finite` is False. Shape: (n,)."""
+    if hasattr(values, "detach"):  # a torch tensor, without importing torch
+        values = values.detach().cpu().numpy()
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1 or len(column) == 0:
+        raise InputError(f"{name} must be a non-empty column of numbers, got shape {column.shape}")
+    bad = np.flatnonzero(~np.isfinite(column) if finite else np.isnan(column))
+    if len(bad):
+        what = "not finite" if finite else "NaN"
+        raise InputError(f"{name}: {len(bad)} of {len(column)} are {what}, first at row {bad[0]}")
+    return column
+
+
+def _shares_below(values: Floats, others: Floats) -> Floats:
+    """The share of `others` below each value, ties counting half. Shape: (n,)."""
+    others = np.sort(others)
+    below = np.searchsorted(others, values, side="left") + np.searchsorted(others, values, side="right")
+    shares: Floats = below / (2 * len(others))
+    return shares
+
+
+def _weighted_auc(p: Floats, ordered_u: Floats, weights: Floats) -> float:
+    beaten = np.concatenate([[0.0], np.cumsum(weights)])
+    wins = beaten[np.searchsorted(ordered_u, p, side="left")] + beaten[np.searchsorted(ordered_u, p, side="right")]
+    return float(wins.mean() / (2 * max(beaten[-1], 1e-12)))
+
+
+def _resample_counts(size: int, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """How often each of n rows is drawn in n draws with replacement, `size` times over. Shape: (size, n)."""
+    drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+    return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
