@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punce.cli import reading
+from punce.cli.importing import without_collection
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +107,8 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
 def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
     from rich.console import Console
 
-    source, model = _options(given, chosen)
+    with without_collection():
+        source, model = _options(given, chosen)
     if given["dry_run"]:
         from punce.product.plan import plan_fit
 
@@ -114,9 +116,9 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
         plan = plan_fit(source, model, folder, scores=given["scores"], say=console.print)
         console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
         return
-    from punce.product.fit import run_fit  # here: a dry run needs no torch
-    from punce.training import collectives
-
+    with without_collection():
+        from punce.product.fit import run_fit  # here: a dry run needs no torch
+        from punce.training import collectives
     with collectives.joined():  # under torchrun every rank runs this command
         console = Console(quiet=collectives.rank() > 0)
         outcome = run_fit(source, model, folder, scores=given["scores"], say=console.print)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from punce.cli import reading
+from punce.cli.importing import without_collection
 
 
 def predict(
@@ -33,8 +34,8 @@ def predict(
 
     for path in (run, file_and_table(data)[0]):  # before the seconds that importing torch takes
         existing(path)
-    from punce.product.predict import run_predict
-
+    with without_collection():
+        from punce.product.predict import run_predict
     target = out or _beside(data)
     written = {name: ctx.params[name] for name in reading.FILE}
     done = run_predict(run, data, target, deploy_prior=deploy_prior, batch_rows=batch_rows, written=written)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from punce.errors import InputError
 from punce.priors.features import Float, Rows
-from punce.training.cpus import limited_threads, threads_for
+from punce.training.cpus import threads_for
+from punce.training.parallel import in_parallel
 
 MAX_TRAINING_ROWS = 50_000
 """Unlabelled rows a fold's model is fitted on; all rows are still scored."""
@@ -80,10 +82,12 @@ def out_of_fold(
     # With few positives every one that is held out is missed in training: more folds, and more foldings.
     folds = 5 if n_p >= 50 else min(10, n_p)
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
+    splits = [split for k in range(repeats) for split in _splits(is_p, seed + k, min(folds, n_p, n_u))]
+    tasks = [partial(_held_out_scores, X, is_p, classifier, *split) for split in splits]
     total = np.zeros(len(is_p))
-    with limited_threads(threads_for(int(np.prod(np.shape(X))))):
-        for repeat in range(repeats):
-            total += _one_folding(X, is_p, classifier, seed + repeat, min(folds, n_p, n_u))
+    found = in_parallel(tasks, threads_for(int(np.prod(np.shape(X)))))
+    for (_, held_out), scores in zip(splits, found, strict=True):
+        total[held_out] += scores
     return OutOfFold(total / repeats, _announce(is_p, folds))
 
 
@@ -115,12 +119,11 @@ def check_classifier(classifier: Any) -> None:
         )
 
 
-def _one_folding(X: Any, is_p: npt.NDArray[np.bool_], classifier: Any, seed: int, folds: int) -> Float:
-    scores = np.empty(len(is_p))
-    for train, held_out in _splits(is_p, seed, folds):
-        model = fit(classifier, take_rows(X, train), is_p[train])
-        scores[held_out] = score(model, take_rows(X, held_out))
-    return scores
+def _held_out_scores(
+    X: Any, is_p: npt.NDArray[np.bool_], classifier: Any, train: npt.NDArray[np.intp], held_out: npt.NDArray[np.intp]
+) -> Float:
+    model = fit(classifier, take_rows(X, train), is_p[train])
+    return score(model, take_rows(X, held_out))
 
 
 def _splits(

@@ -24,15 +24,16 @@ T = TypeVar("T")
 _MOST_TASKS = 256  # a task's place is one byte
 
 
-def in_parallel(tasks: Sequence[Callable[[], T]]) -> Iterator[T]:
+def in_parallel(tasks: Sequence[Callable[[], T]], threads: int = 1) -> Iterator[T]:
     """The results in the order of the tasks. A task may be any callable; its result is pickled on the way back.
 
-    A task that fails raises here what it raised there, and its warnings are given here too.
+    A task that fails raises here what it raised there, and its warnings are given here too. Tasks that are worth more
+    than one of the `threads` each (:func:`~punce.training.cpus.threads_for`) run one after the other.
     """
-    count = min(len(tasks), _copies())
+    count = min(len(tasks), _copies()) if threads == 1 else 1
     if count < 2 or len(tasks) > _MOST_TASKS:
         for task in tasks:
-            with limited_threads(1):
+            with limited_threads(threads):
                 result = task()
             yield result  # outside: the caller's threads are its own
         return

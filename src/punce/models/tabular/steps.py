@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import torch
 
 from punce.models.tabular.trees import Arrays
 from punce.storage.model_file import ModelFileError, read_model, write_model
-from punce.training.cpus import limited_threads
 from punce.training.parallel import in_parallel
 from punce.training.progress import StageProgress
 
@@ -48,7 +47,8 @@ class Steps:
         Steps must not depend on each other: those of a small table run side by side.
         """
         found = {name: self._stored(name) for name in steps}
-        computed = self._computed([steps[name] for name, arrays in found.items() if arrays is None])
+        missing = [steps[name] for name, arrays in found.items() if arrays is None]
+        computed = in_parallel(missing, self._threads)
         results = []
         for name, arrays in found.items():
             if arrays is None:
@@ -58,15 +58,6 @@ class Steps:
             if self._progress is not None:
                 self._progress.advance(name)
         return results
-
-    def _computed(self, steps: Sequence[Step]) -> Iterator[Arrays]:
-        if self._threads == 1:
-            yield from in_parallel(steps)
-            return
-        for step in steps:
-            with limited_threads(self._threads):
-                arrays = step()
-            yield arrays
 
     def _stored(self, name: str) -> Arrays | None:
         if self._folder is None or not (self._folder / name).exists():
