@@ -39,8 +39,9 @@ from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.columns import Columns
 from punce.models.configs import plain, plain_configs, plain_parameters
 from punce.models.heads import check_head
+from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows, plain_rows
-from punce.models.network import check_device
+from punce.models.network import check_device, usable_here
 from punce.options import check_arguments, check_options, describe, ran_in_words
 from punce.priors import PriorEstimate, estimate_prior
 from punce.scenario import Scenario, Target, check_prior
@@ -48,14 +49,15 @@ from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.random_stream import check_random_state, drawn_seed
 
 Floats = npt.NDArray[np.float64]
-_LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out")  # by a fit, beside the names that end in "_"
+# By a fit, beside the names that end in "_"
+_LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out", "_measured")
 
 
 class ClassifierWarning(UserWarning):
     """Something about a fit that a person should know."""
 
 
-class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier from a few labelled positives and a pile of unlabelled rows.
 
     An argument that would have no effect on the rows at hand is refused (``punce.options`` is the table of what
@@ -95,6 +97,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         ran_: what was trained, with the settings of each stage; for tables the members and their weights.
         labelling_: LabellingCheck: whether the labelled rows can be a random sample of the positives.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
+        importances_, feature_importances_: how much each column of a table matters.
         notes_: what to know about how the rows were read.
     """
 
@@ -319,6 +322,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
             "prior": prior_to_json(self.prior_),
             "ran": getattr(self, "ran_", None),
             "n_embedding": getattr(self, "_n_features_out", None),
+            "importances": self._measured_json(),
         }
         write_model(Path(path), tensors, content)
 
@@ -330,7 +334,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         """
         tensors, content = read_model(Path(path))
         try:
-            classifier = cls(**_usable_here(content["parameters"]))
+            classifier = cls(**usable_here(content["parameters"]))
             classifier.check_arguments()
             classifier._restore(tensors, content)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
@@ -352,6 +356,7 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
             if content.get(saved) is not None:
                 setattr(self, name, content[saved])
+        self._restore_measured(content.get("importances"))
         self.classes_ = np.array([0, 1])
 
     def _remember_columns(self, X: Any) -> None:
@@ -385,13 +390,3 @@ class PUClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transformer
         tags.input_tags.categorical = is_table
         tags.input_tags.string = self.kind != "embedding"
         return tags
-
-
-def _usable_here(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a saved model, whose device may be one of another machine; older ones had this target only."""
-    parameters = {"target": "unlabelled", **parameters}
-    try:
-        check_device(parameters.get("device", "auto"))
-    except InputError:
-        return {**parameters, "device": "auto"}
-    return parameters

@@ -236,6 +236,18 @@ def _a(kind: str) -> str:
     return {"table": "a table", "image": "images", "embedding": "embeddings", "text": "texts"}.get(kind, "these rows")
 
 
+# --- what a classifier can say about itself ---------------------------------------------------------------------------
+
+EXPLAINED: dict[str, str] = {"table": "columns", "text": "words"}
+"""In what terms the rank of a row is explained, by the kind of input."""
+
+
+def check_explained(kind: str) -> None:
+    """Refuse to give reasons for rows that have neither columns nor words."""
+    if kind not in EXPLAINED:
+        raise InputError(f"reasons are columns of a table or words of a text; {_a(kind)} have neither")
+
+
 # --- how the rows are read ------------------------------------------------------------------------------------------
 
 _TABLE = ("id", "text", "drop", "keep", "decimal")

@@ -136,6 +136,12 @@ class TableEncoder:
         """(d,), True where the output column holds category codes."""
         return np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in _outputs(c)])
 
+    @property
+    def outputs(self) -> dict[str, npt.NDArray[np.intp]]:
+        """Which output columns each column of the table became."""
+        places = iter(range(len(self.names)))
+        return {c.name: np.array([next(places) for _ in _outputs(c)]) for c in self.columns}
+
     def transform(self, frame: pd.DataFrame) -> EncodedTable:
         """(n, d) in the fitted form; extra columns are ignored with a note, missing ones refused."""
         frame = self._complete(frame)

@@ -315,3 +315,13 @@ def check_device(name: str) -> torch.device:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"device {name!r} cannot be used here ({reason[:120]}); try 'auto' or 'cpu'") from error
     return device
+
+
+def usable_here(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a saved model, whose device may be one of another machine; older ones had this target only."""
+    parameters = {"target": "unlabelled", **parameters}
+    try:
+        check_device(parameters.get("device", "auto"))
+    except InputError:
+        return {**parameters, "device": "auto"}
+    return parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,18 @@ from punce.columns.dense import DenseColumns
 from punce.columns.encoder import CategoryColumn, EncodedTable, TableEncoder
 from punce.columns.sparse import frame_from_sparse
 from punce.errors import InputError
-from punce.labels import Labels
+from punce.judging.importance import (
+    Importance,
+    Rows,
+    Score,
+    column_importances,
+    row_effects,
+    rows_to_measure,
+    telling_columns,
+)
+from punce.judging.joint_leaks import find_joint_leak
+from punce.labels import UNLABELLED, Labels
+from punce.models.insight import NoImportancesError, Reason
 from punce.models.network import NetworkRoute
 from punce.models.route import FitSettings, Fitted, Floats, State, under
 from punce.models.tabular import TabularPU
@@ -26,6 +37,17 @@ from punce.models.tabular.few_labelled import FewLabelled, are_too_few
 from punce.models.tabular.trees import Flags, Values
 
 _COLUMNS = "columns."
+_MOST_EXPLAINED = 50  # columns of which a row's reasons are chosen
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Rows that were held out, as the model reads them, their labels, and which rows of the training table they are."""
+
+    values: Values
+    labels: Labels
+    rows: Rows
+    seed: int
 
 
 class TableWarning(UserWarning):
@@ -44,6 +66,7 @@ class TableRoute:
     def __init__(self) -> None:
         self._notes: tuple[str, ...] = ()
         self._said: tuple[str, ...] = ()
+        self._kept: KeptRows | None = None
 
     @property
     def category_columns(self) -> tuple[str, ...]:
@@ -66,6 +89,7 @@ class TableRoute:
         if settings.encoder != "auto":
             self._model = TableNetwork.untrained(table.values, table.categorical)
             fitted = self._model.fit(table.values, labels, settings)
+            self._keep(table.values, labels, fitted.rows, settings.random_state)
             return replace(fitted, notes=(*notes, *fitted.notes))
         if are_too_few(labels):
             settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
@@ -75,7 +99,10 @@ class TableRoute:
         own = {"weights": settings.weights, "folder": settings.folder, "progress": settings.progress}
         self._model.fit(table.values, table.categorical, labels, **own)  # type: ignore[arg-type]
         settings.used["members"] = dict(self._model.weights_)
+        self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
+        leak = find_joint_leak(self._inputs(table.values), labels, self._encoder.outputs, scores, settings.random_state)
+        notes = (*notes, *([str(leak)] if leak else ()))
         # boosted trees on the same columns, twice
         fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
         return replace(fitted, features=DenseColumns.fit(table.values, table.categorical).transform(table.values))
@@ -94,6 +121,64 @@ class TableRoute:
             return self._model.embed(self._encoded(X).values)
         centred: Floats = np.nan_to_num(self._encoded(X).values.astype(np.float64))
         return centred
+
+    # What the model says about itself (models/insight.py) ------------------------------------------------------------
+
+    def importances(self) -> tuple[Importance, ...]:
+        """How much each column matters, on the kept rows; only in the process that fitted."""
+        kept = self._kept
+        if kept is None:
+            raise NoImportancesError(
+                "no importances: they are measured on held-out rows of the fit, which a loaded model has not, and with "
+                "fewer than 3 labelled rows there are none; ask for importances_ before save()"
+            )
+        score = self._scorer(kept.rows)
+        return column_importances(score, kept.values, kept.labels, self._encoder.outputs, seed=kept.seed)
+
+    def reasons(self, X: Any, rows: Rows | None, background: Any = None) -> list[list[Reason]]:
+        """Each row's columns with their effects on its score; `rows` are their places in the training table."""
+        frame, values = as_frame(X), self._inputs(self._encoded(X).values)
+        others = self._background(background)
+        score, by_all, columns = self._scorer(rows), self._scorer(None), self._encoder.outputs
+        telling = telling_columns(others, by_all(others, np.arange(len(others))), columns, _MOST_EXPLAINED)
+        chosen = {name: columns[name] for name in telling}
+        own, without = row_effects(score, values, np.arange(len(values)), chosen, others)
+        cells = [frame[name].tolist() for name in telling]
+        return [
+            [
+                Reason(name, cells[j][i], float(own[i] - without[i, j]), float(without[i, j]))
+                for j, name in enumerate(telling)
+            ]
+            for i in range(len(values))
+        ]
+
+    def _keep(self, values: Values, labels: Labels, held_out: Rows, seed: int) -> None:
+        """Keep some of the held-out rows: the table itself may be too large to keep."""
+        rows = held_out[rows_to_measure(labels[held_out], len(self._encoder.columns), seed)]
+        self._kept = KeptRows(self._inputs(values[rows]), labels[rows], rows, seed)
+
+    def _inputs(self, values: Values) -> Values:
+        """Rows as the model reads them; bins are made once and not for every changed copy."""
+        binned: Values = self._model.bins_.transform(values) if isinstance(self._model, TabularPU) else values
+        return binned
+
+    def _background(self, X: Any) -> Values:
+        if X is not None:
+            return self._inputs(self._encoded(X).values)
+        if self._kept is None:
+            raise InputError("give background=, unlabelled rows whose values stand in: a loaded model has no rows")
+        unlabelled: Values = self._kept.values[self._kept.labels == UNLABELLED]
+        return unlabelled
+
+    def _scorer(self, rows: Rows | None) -> Score:
+        """Scores of :meth:`_inputs`; of copies of training `rows` by models that did not see them."""
+        model = self._model
+        if not isinstance(model, TabularPU):
+            return lambda values, copies: np.asarray(model.score(values), dtype=np.float64)
+        folds = getattr(model, "folds_", None)
+        if rows is None or folds is None:
+            return lambda values, copies: model.score_binned(values)
+        return lambda values, copies: model.score_binned(values, folds[rows[copies]])
 
     def _encoded(self, X: Any) -> EncodedTable:
         names = tuple(column.name for column in self._encoder.columns)

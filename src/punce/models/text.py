@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from punce.encoders import ENCODERS, Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
 from punce.labels import Labels
+from punce.models.insight import Reason
 from punce.models.kinds import is_missing
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
 from punce.models.route import FitSettings, Fitted, Floats, State, under
@@ -23,6 +25,8 @@ from punce.storage.model_file import ModelFileError
 from punce.training.random_stream import seeded
 
 WORD_COUNTS = "tfidf"
+_WORD = re.compile(r"\w+")
+_MOST_WORDS = 40  # of a text whose effects are measured: each costs one more score
 _INNER = "vectors."
 
 
@@ -64,6 +68,20 @@ class TextRoute:
     def embed(self, X: Any) -> Floats:
         """What the head sees. Shape: (n, D)."""
         return self._reader.embed(as_texts(X))
+
+    def reasons(self, X: Any, rows: Any = None, background: Any = None) -> list[list[Reason]]:
+        """Each text's words with their effects: its score, by the final model, less that without the word."""
+        if background is not None:
+            raise InputError("background has no effect on texts: a word is taken out, nothing stands in for it")
+        texts = as_texts(X)
+        words = [words_of(text) for text in texts]
+        changed = [without_word(text, word) for text, own in zip(texts, words, strict=True) for word in own]
+        scores = self.score([*texts, *changed])
+        own, rest = scores[: len(texts)], iter(scores[len(texts) :].tolist())
+        return [
+            [Reason(word, None, float(score) - less, less) for word, less in zip(each, rest, strict=False)]
+            for score, each in zip(own, words, strict=True)
+        ]
 
     def state(self) -> State:
         """How the texts are read, and that reader's state."""
@@ -134,6 +152,20 @@ def as_texts(X: Any) -> list[str]:
     if wrong := [i for i, text in enumerate(texts) if not isinstance(text, str)]:
         raise InputError(f"row {wrong[0]} is {type(texts[wrong[0]]).__name__}, not text ({len(wrong)} such rows)")
     return texts
+
+
+def words_of(text: str) -> list[str]:
+    """The distinct words of a text, at most 40; its letters where no spaces tell words apart."""
+    found = list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
+    if len(found) == 1:
+        found = list(dict.fromkeys(found[0]))
+    return found[:_MOST_WORDS]
+
+
+def without_word(text: str, word: str) -> str:
+    """The text without any occurrence of the word, or of the letter where the text is a single word."""
+    kept = _WORD.sub(lambda match: "" if match.group().lower() == word else match.group(), text)
+    return kept if kept != text or len(word) > 1 else re.sub(re.escape(word), "", text, flags=re.IGNORECASE)
 
 
 def _encoder_for(asked: Any) -> Transformer | None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from punce.columns.bins import Bins
 from punce.errors import InputError
+from punce.judging.importance import share_below
 from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
 from punce.models.route import under
 from punce.models.tabular.few_labelled import FEWEST
@@ -131,7 +132,7 @@ class TabularPU:
                 held_out = {name: member.held_out_scores(binned, folds) for name, member in self.fitted_.items()}
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
         self.weights_ = member_weights(held_out, labels)
-        self.out_of_fold_scores_ = self._combined(held_out)
+        self.folds_, self.out_of_fold_scores_ = folds, self._combined(held_out)
         self.notes_ = _notes(values.shape[1], labels)
         return self
 
@@ -148,9 +149,18 @@ class TabularPU:
         values = np.asarray(values, dtype=np.float32)
         if values.ndim != 2 or values.shape[1] != self.n_columns_:
             raise InputError(f"fitted on {self.n_columns_} columns, got rows of shape {values.shape}")
-        binned = self.bins_.transform(values)
+        return self.score_binned(self.bins_.transform(values))
+
+    def score_binned(self, binned: Values, folds: Rows | None = None) -> Floats:
+        """Scores of rows in bins, by all models or by those that did not see each row's fold.
+
+        Shape: (n, d), (n,) of 0 … K−1 -> (n,).
+        """
         with limited_threads(threads_for(binned.size)):
-            scores = {name: member.scores(binned).mean(axis=0) for name, member in self.fitted_.items()}
+            scores = {
+                name: member.scores(binned).mean(axis=0) if folds is None else member.held_out_scores(binned, folds)
+                for name, member in self.fitted_.items()
+            }
         return self._combined(scores)
 
     def _combined(self, scores: Mapping[str, Floats]) -> Floats:
@@ -220,19 +230,11 @@ def member_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, 
     exp(−z²/2) the weight: members that the labelled rows cannot tell apart count about the same.
     """
     ranks = {
-        name: _share_below(scores[labels == POSITIVE], scores[labels == UNLABELLED])
-        for name, scores in held_out.items()
+        name: share_below(scores[labels == POSITIVE], scores[labels == UNLABELLED]) for name, scores in held_out.items()
     }
     best = max(ranks, key=lambda name: float(ranks[name].mean()))
     weights = {name: float(np.exp(-0.5 * _paired_z(ranks[best] - rank) ** 2)) for name, rank in ranks.items()}
     return {name: weight / sum(weights.values()) for name, weight in weights.items()}
-
-
-def _share_below(positive: Floats, unlabelled: Floats) -> Floats:
-    ordered = np.sort(unlabelled)
-    below = np.searchsorted(ordered, positive, side="left") + np.searchsorted(ordered, positive, side="right")
-    shares: Floats = below / (2 * len(ordered))  # left and right: a tie counts one half
-    return shares
 
 
 def _paired_z(difference: Floats) -> float:

@@ -1,0 +1,172 @@
+"""What a fitted classifier says about itself: importances of columns, reasons of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from punce import PUClassifier
+from punce.errors import InputError
+from punce.models.text import TextRoute, without_word, words_of
+
+NAMES = ["noise", "strong", "weak", "colour"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[pd.DataFrame, np.ndarray]:
+    """Three columns that tell the classes apart (one of names), one that does not, and gaps."""
+    rng = np.random.default_rng(0)
+    n = 500
+    is_positive = rng.random(n) < 0.4
+    frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=NAMES[:3])
+    frame["strong"] += 2.0 * is_positive
+    frame["weak"] += 0.7 * is_positive
+    frame["colour"] = np.where(rng.random(n) < 0.2 + 0.5 * is_positive, "red", "blue")
+    frame.loc[rng.random(n) < 0.1, "strong"] = np.nan
+    labels = np.zeros(n, dtype=np.int64)
+    labels[rng.choice(np.flatnonzero(is_positive), 80, replace=False)] = 1
+    return frame, labels
+
+
+@pytest.fixture(scope="module")
+def fitted(rows: tuple[pd.DataFrame, np.ndarray]) -> PUClassifier:
+    return PUClassifier(prior=0.3).fit(*rows)
+
+
+def test_importances_name_the_columns_that_matter(fitted: PUClassifier) -> None:
+    table = fitted.importances_.set_index("column")
+    assert set(table.index) == set(NAMES)
+    assert table.index[0] == "strong"
+    assert table.loc["strong", "low"] > 0
+    assert table.loc["noise", "low"] <= 0 <= table.loc["noise", "high"]
+    assert (table["drop"].diff().dropna() <= 0).all()
+    by_column = dict(zip(NAMES, fitted.feature_importances_, strict=True))
+    assert by_column == pytest.approx(table["drop"].to_dict())
+
+
+def test_rows_are_scored_by_models_that_did_not_see_them(
+    fitted: PUClassifier, rows: tuple[pd.DataFrame, np.ndarray]
+) -> None:
+    """Unchanged, the kept rows have their out-of-fold scores."""
+    route: Any = fitted._route
+    kept = route._kept
+    scores = route._scorer(kept.rows)(kept.values, np.arange(len(kept.rows)))
+    np.testing.assert_allclose(scores, route._model.out_of_fold_scores_[kept.rows], atol=1e-6)
+    np.testing.assert_array_equal(kept.labels, rows[1][kept.rows])
+
+
+def test_importances_are_saved_once_they_were_asked_for(fitted: PUClassifier, tmp_path: Path) -> None:
+    table = fitted.importances_
+    fitted.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(PUClassifier.load(tmp_path / "model").importances_, table)
+
+
+def test_a_loaded_classifier_says_what_it_lacks(
+    fitted: PUClassifier, rows: tuple[pd.DataFrame, np.ndarray], tmp_path: Path
+) -> None:
+    silent = PUClassifier(prior=0.3)
+    vars(silent).update({name: value for name, value in vars(fitted).items() if name != "_measured"})
+    silent.save(tmp_path / "model")
+    loaded = PUClassifier.load(tmp_path / "model")
+    assert not hasattr(loaded, "feature_importances_")
+    with pytest.raises(InputError, match="background="):
+        loaded.explain(rows[0].iloc[:2])
+    reasons = loaded.explain(rows[0].iloc[:2], background=rows[0].iloc[100:300])
+    assert set(reasons["row"]) == {0, 1}
+
+
+def test_reasons_of_a_row(fitted: PUClassifier, rows: tuple[pd.DataFrame, np.ndarray]) -> None:
+    frame, labels = rows
+    unlabelled = np.flatnonzero(labels == 0)
+    best = unlabelled[np.argsort(-fitted.decision_scores_[unlabelled])[:10]]
+    reasons = fitted.explain(frame.iloc[best], most=2, training_rows=best)
+    assert list(reasons.columns) == ["row", "feature", "value", "effect", "probability", "without"]
+    assert reasons["row"].tolist() == [row for row in range(10) for _ in range(2)]
+    assert reasons.groupby("row")["effect"].apply(lambda effects: effects.abs().is_monotonic_decreasing).all()
+    first = reasons.groupby("row").first()
+    assert (first["feature"] == "strong").mean() > 0.5
+    assert (first["effect"] > 0).all()
+    assert (first["probability"] >= first["without"]).all()
+    # Of training rows the probability is that of scores_, from models that did not see them.
+    np.testing.assert_allclose(first["probability"], fitted.scores_[best], atol=1e-6)
+    strong = reasons[reasons["feature"] == "strong"]
+    assert strong["value"].tolist() == frame["strong"].iloc[best[strong["row"]]].tolist()
+
+
+def test_without_training_rows_the_final_model_is_explained(
+    fitted: PUClassifier, rows: tuple[pd.DataFrame, np.ndarray]
+) -> None:
+    frame = rows[0].iloc[:5]
+    reasons = fitted.explain(frame, most=1)
+    np.testing.assert_allclose(reasons["probability"], fitted.predict_proba(frame)[:, 1], atol=1e-6)
+
+
+def test_a_network_is_measured_on_its_held_out_rows_and_a_new_fit_forgets_it(
+    rows: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    quick = {"encoder": "identity", "prior": 0.3, "configs": {"probe": {"epochs": 10}}}
+    model = PUClassifier(**quick).fit(*rows)
+    assert model.feature_importances_.shape == (4,)
+    assert not model.seen_in_training_[model._route._kept.rows].any()  # type: ignore[attr-defined]
+    model._forget()
+    assert not hasattr(model, "_measured")
+
+
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")
+def test_two_labelled_rows_have_no_importances_but_reasons(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
+    frame, labels = rows[0].iloc[:60], np.repeat([1, 0], [2, 58])
+    model = PUClassifier(prior=0.3).fit(frame, labels)
+    assert not hasattr(model, "feature_importances_")
+    reasons = model.explain(frame.iloc[:3], most=1, background=frame)
+    assert len(reasons) == 3
+
+
+def test_other_kinds_have_no_columns(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
+    x = rows[0][["strong", "weak"]].fillna(0.0).to_numpy(np.float32)
+    model = PUClassifier(kind="embedding", encoder="identity", prior=0.3).fit(x, rows[1])
+    assert not hasattr(model, "feature_importances_")
+    with pytest.raises(InputError, match="embeddings have neither"):
+        model.explain(x[:2])
+
+
+def test_a_leak_is_noted(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
+    frame, labels = rows
+    given_away = frame.assign(reviewed=np.where(labels == 1, 1.0, np.nan))
+    model = PUClassifier(prior=0.3).fit(given_away, labels)
+    note = next(note for note in model.notes_ if "give the label away" in note)
+    assert "'reviewed'" in note
+    assert "--drop reviewed" in note
+    assert roc_auc_score(labels, model.decision_scores_) > 0.99
+
+
+class _Counts:
+    """Stands in for a text model: the score is the number of good words less that of bad ones."""
+
+    how = "words"
+
+    def score(self, texts: list[str]) -> np.ndarray:
+        return np.array([text.lower().count("good") - 2.0 * text.count("bad") for text in texts])
+
+
+def test_words_that_move_a_text() -> None:
+    route = TextRoute()
+    route._reader = _Counts()  # type: ignore[assignment]
+    found = route.reasons(["Good good day", "", "a bad one"])
+    effects = [{reason.feature: (reason.effect, reason.score) for reason in reasons} for reasons in found]
+    assert effects[0] == {"good": (2.0, 0.0), "day": (0.0, 2.0)}
+    assert effects[1] == {}
+    assert effects[2]["bad"] == (-2.0, 0.0)
+    with pytest.raises(InputError, match="background has no effect"):
+        route.reasons(["a"], background=["b"])
+
+
+def test_a_text_without_spaces_is_taken_apart_by_letters() -> None:
+    assert words_of("好好的天") == ["好", "的", "天"]
+    assert without_word("好好的天", "好") == "的天"
+    assert without_word("I am, I", "i") == " am, "
+    assert len(words_of(" ".join(f"w{i}" for i in range(100)))) == 40
