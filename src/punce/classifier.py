@@ -17,40 +17,41 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from punce.errors import InputError
-from punce.judging.calibration import PUCalibrator
+from punce.judging.drift import SeenColumns
 from punce.judging.judgement import judge
 from punce.judging.labelling import check_labelling
+from punce.judging.metrics import Estimate
+from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
+from punce.judging.shift import SeenScores, count
 from punce.judging.thresholds import Rule, check_rule
 from punce.judging.used_prior import (
     FEWEST_LABELLED,
     assumed_prior,
     given_prior,
-    prior_from_json,
-    prior_to_json,
     usable_prior,
 )
-from punce.labels import POSITIVE, Labels, labels_of_rows, require_positive_and_unlabelled, row_weights
+from punce.labels import POSITIVE, UNLABELLED, Labels, labels_of_rows, require_positive_and_unlabelled, row_weights
 from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.columns import Columns
-from punce.models.configs import plain, plain_configs, plain_parameters
+from punce.models.configs import plain, plain_configs
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device, usable_here
+from punce.models.saved import restore, state_of
 from punce.options import check_arguments, check_options, describe, ran_in_words
 from punce.priors import PriorEstimate, estimate_prior
-from punce.scenario import Scenario, Target, check_prior
+from punce.scenario import Scenario, Target
 from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.random_stream import check_random_state, drawn_seed
 
 Floats = npt.NDArray[np.float64]
 # By a fit, beside the names that end in "_"
-_LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out", "_measured")
+_LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out", "_measured", "_seen")
 
 
 class ClassifierWarning(UserWarning):
@@ -185,6 +186,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self._judge(fitted, labels)
         self._check_labelling(fitted, labels)
         self._keep_scores(fitted, X, len(labels))
+        self._remember_rows(fitted, X, labels)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
@@ -255,11 +257,19 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""
-        scores, seen = fitted.of_all_rows(n_rows, lambda: self._route.score(X))
+        scores, seen = fitted.of_all_rows(n_rows, lambda: self._known(self._route.score(X)))
         self.seen_in_training_ = seen
         self.scores_ = self._calibrator.probability(scores)
         self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
         self._n_features_out = int(self._route.embed(X.iloc[:1] if hasattr(X, "iloc") else X[:1]).shape[1])
+
+    def _remember_rows(self, fitted: Fitted, X: Any, labels: Labels) -> None:
+        """Counts of the rows, to compare new ones with."""
+        probability, of = self._calibrator.probability(fitted.scores), labels[fitted.rows]
+        labelled_share = float((labels == POSITIVE).mean()) if self.scenario == "single_set" else 0.0
+        p, u = probability[of == POSITIVE], probability[of == UNLABELLED]
+        scores = SeenScores.of(p, u, self.prior_, labelled_share, self._calibrator.prior)
+        self._seen: Seen | None = Seen(scores, SeenColumns.of(self._route.looked_at(X), labels, self.seed_))
 
     # Using -------------------------------------------------------------------------------------------------------
 
@@ -280,7 +290,23 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     def _scores(self, X: Any) -> Floats:
         rows = self._rows(X)  # first: without a fit there is no route
-        return self._route.score(rows)
+        return self._known(self._route.score(rows))
+
+    def _known(self, scores: Floats) -> Floats:
+        """A row in which nothing is known (NaN) gets the score of the prior."""
+        return np.where(np.isnan(scores), self._calibrator.score_of_prior, scores)
+
+    def estimate_share(self, X: Any) -> Estimate:
+        """The share of positives among new rows `X`, with its interval (``punce.judging.shift``).
+
+        It holds if both classes look as they did in the fit and only their mix differs. Rows in which nothing is known
+        do not count.
+        """
+        rows = self._rows(X)
+        if self._seen is None:
+            return Estimate(np.nan, np.nan, np.nan, NOTHING_KEPT)
+        scores = self._route.score(rows)
+        return self._seen.scores.share(count(self._calibrator.probability(scores[~np.isnan(scores)]))).estimate
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, prior: float | None = None) -> float:
         """How well rows labelled in `y` are told from unlabelled ones, on rows held out of the fit: 0.5 is chance.
@@ -309,22 +335,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
     def save(self, path: str | Path) -> None:
         """Write the classifier as a folder of safetensors and JSON."""
         check_is_fitted(self, "classes_")
-        tensors, route = self._route.state()
-        content = {
-            "parameters": plain_parameters(self.get_params(deep=False), self.seed_),
-            "kind": self.kind_,
-            "route": route,
-            "calibrator": self._calibrator.to_json(),
-            "threshold": self.threshold_,
-            "columns": None if self._columns.names is None else list(self._columns.names),
-            "n_features": self._columns.width,
-            "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
-            "prior": prior_to_json(self.prior_),
-            "ran": getattr(self, "ran_", None),
-            "n_embedding": getattr(self, "_n_features_out", None),
-            "importances": self._measured_json(),
-        }
-        write_model(Path(path), tensors, content)
+        write_model(Path(path), *state_of(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -336,28 +347,11 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         try:
             classifier = cls(**usable_here(content["parameters"]))
             classifier.check_arguments()
-            classifier._restore(tensors, content)
+            restore(classifier, tensors, content)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
             what = str(error).strip() or type(error).__name__
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
-
-    def _restore(self, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-        """What :meth:`save` wrote. Entries read with `get` are missing from older files."""
-        self.kind_ = content["kind"]
-        self._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
-        self._calibrator = PUCalibrator.from_json(content["calibrator"])
-        self.threshold_ = check_prior(content["threshold"], "threshold")
-        names = None if content["columns"] is None else tuple(content["columns"])
-        self._columns = Columns(names, content.get("n_features", None if names is None else len(names)))
-        self._show_columns(content.get("feature_names"))
-        if (prior := prior_from_json(content.get("prior", {}))) is not None:
-            self.prior_ = prior
-        for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
-            if content.get(saved) is not None:
-                setattr(self, name, content[saved])
-        self._restore_measured(content.get("importances"))
-        self.classes_ = np.array([0, 1])
 
     def _remember_columns(self, X: Any) -> None:
         self._columns = Columns.of(X)

@@ -40,7 +40,7 @@ def check_target(target: str) -> None:
         raise InputError(f"target must be one of {list(TARGETS)}, got {target!r}")
 
 
-def check_prior(prior: float, name: str = "prior", *, open_interval: bool = False) -> float:
+def check_prior(prior: float | str, name: str = "prior", *, open_interval: bool = False) -> float:
     """Refuse a prior outside [0, 1] (or outside (0, 1)) and return it as a float."""
     try:
         value = float(prior)

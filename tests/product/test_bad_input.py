@@ -321,7 +321,7 @@ def test_other_refusals_of_predict(refused: Callable[..., str]) -> None:
     assert "a CSV or Parquet file" in refused("predict", "run", "good.npz", "--out", "out.csv")
     assert "kind='table' needs a file" in refused("predict", "run", "pictures", "--out", "out.csv")
     assert ".csv or .parquet file, got out.xls" in refused("predict", "run", "new.csv", "--out", "out.xls")
-    assert "deploy_prior must lie in" in refused("predict", "run", "new.csv", "--out", "out.csv", "--deploy-prior", 1)
+    assert "--share must lie in" in refused("predict", "run", "new.csv", "--out", "out.csv", "--share", 1)
     assert "batch-rows" in refused("predict", "run", "new.csv", "--out", "out.csv", "--batch-rows", 0)
     assert "bad_config" in refused("predict", "bad_config", "new.csv", "--out", "out.csv")
     assert "no_run does not exist" in refused("predict", "no_run", "new.csv", "--out", "out.csv")

@@ -8,7 +8,7 @@ A date becomes the numbers days, weekday, month and, where times are given, hour
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -99,6 +99,11 @@ class EncodedTable:
     def take(self, rows: npt.NDArray[Any]) -> EncodedTable:
         """The rows with these numbers."""
         return replace(self, values=self.values[rows])
+
+
+def plain_columns(values: npt.NDArray[Any], names: Sequence[str]) -> EncodedTable:
+    """Numbers that need no encoding. Shape: (n, d)."""
+    return EncodedTable(values.astype(np.float32, copy=False), np.zeros(len(names), dtype=np.bool_), tuple(names))
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,11 @@ class PUCalibrator:
             low, high = (low, middle) if float(self.probability(middle)) >= probability else (middle, high)
         return high
 
+    @property
+    def score_of_prior(self) -> float:
+        """The score whose probability is the prior, or nearest to it."""
+        return float(np.clip(self.score_at(self.prior), self.scores[0], self.scores[-1]))
+
     def margin(self, scores: npt.ArrayLike, probability: float) -> Floats:
         """Scores in their order, ≥ 0 where they have at least this probability and < 0 where not. Shape as `scores`.
 

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
+from punce.columns.encoder import EncodedTable, plain_columns
 from punce.columns.sparse import matrix_from_sparse
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
@@ -131,6 +132,13 @@ class NetworkRoute:
         """Scores of the linear head. Shape: (n,)."""
         scores: Floats = self._head(torch.from_numpy(self.embed(X)).float()).double().numpy()
         return scores
+
+    def looked_at(self, X: Any) -> EncodedTable:
+        """The numbers of an embedding, or the mean of each channel of a picture."""
+        x = as_tensor(X)
+        values = x if x.ndim == 2 else x.mean((2, 3), dtype=torch.float32)
+        name = "x{}" if x.ndim == 2 else "brightness of channel {}"
+        return plain_columns(values.float().numpy(), [name.format(i) for i in range(values.shape[1])])
 
     def embed(self, X: Any) -> Floats:
         """Features of the encoder. Shape: (n, D)."""

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from punce.columns.encoder import EncodedTable
 from punce.labels import Labels
 from punce.scenario import Scenario
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors and JSON: what a model file holds
 
 
@@ -108,7 +110,10 @@ class Route(Protocol):
         """Learn from rows with labels of {1, 0}."""
 
     def score(self, X: Any) -> Floats:
-        """g(x) of new rows. Shape: (n,)."""
+        """g(x) of new rows, NaN for a row in which nothing is known. Shape: (n,)."""
+
+    def looked_at(self, X: Any) -> EncodedTable:
+        """Columns by which new rows are compared with those of the fit: a table's own, or a few of each row."""
 
     def embed(self, X: Any) -> Floats:
         """What the map of the report shows. Shape: (n, D)."""

@@ -13,12 +13,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from punce.encoders import Transformer
-from punce.models.route import State, under
+from punce.models.route import Flags, State, under
 from punce.storage.files import replacing
 from punce.training import collectives
 
 _FILE = "embeddings.safetensors"
 _WEIGHTS = "encoder."
+
+
+def are_there(texts: list[str]) -> Flags:
+    """Which texts are more than spaces. Shape: (n,)."""
+    return np.array([bool(text.strip()) for text in texts], dtype=np.bool_)
 
 
 class SentenceVectors:
@@ -58,6 +63,10 @@ class SentenceVectors:
         chosen = rows[torch.tensor([known[text] for text in texts], dtype=torch.int64)]
         vectors: np.ndarray[Any, np.dtype[np.float32]] = ((chosen - self._mean) / self._scale).numpy()
         return vectors
+
+    def knows(self, texts: list[str]) -> Flags:
+        """Whether there is any text. Shape: (n,)."""
+        return are_there(texts)
 
     def state(self) -> State:
         """Mean and scale as tensors; the encoder by name and fingerprint, its weights only if they were trained."""

@@ -115,6 +115,10 @@ class TableRoute:
                 warnings.warn(note, TableWarning, stacklevel=4)  # the caller of predict_proba
         return np.asarray(self._model.score(table.values), dtype=np.float64)
 
+    def looked_at(self, X: Any) -> EncodedTable:
+        """The columns that are used, in their own units."""
+        return self._encoder.unscaled(self._named(X))
+
     def embed(self, X: Any) -> Floats:
         """The encoded columns, missing values at the column's centre; a network's features. Shape: (n, d)."""
         if isinstance(self._model, TableNetwork):
@@ -181,8 +185,11 @@ class TableRoute:
         return lambda values, copies: model.score_binned(values, folds[rows[copies]])
 
     def _encoded(self, X: Any) -> EncodedTable:
+        return self._encoder.transform(self._named(X))
+
+    def _named(self, X: Any) -> pd.DataFrame:
         names = tuple(column.name for column in self._encoder.columns)
-        return self._encoder.transform(frame_from_sparse(X, names) if issparse(X) else as_frame(X))
+        return frame_from_sparse(X, names) if issparse(X) else as_frame(X)
 
     def state(self) -> State:
         """The model's arrays, and the encoder as JSON."""

@@ -7,9 +7,11 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from punce.columns.encoder import EncodedTable, plain_columns
 from punce.encoders import ENCODERS, Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.errors import InputError
@@ -17,7 +19,7 @@ from punce.labels import Labels
 from punce.models.insight import Reason
 from punce.models.kinds import is_missing
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
-from punce.models.route import FitSettings, Fitted, Floats, State, under
+from punce.models.route import FitSettings, Fitted, Flags, Floats, State, under
 from punce.models.sentences import SentenceVectors
 from punce.models.tuned_text import TunedTransformer
 from punce.models.words import WordVectors
@@ -62,8 +64,16 @@ class TextRoute:
         return replace(self._reader.fit(as_texts(X), labels, settings), notes=self._notes)
 
     def score(self, X: Any) -> Floats:
-        """Scores of the linear head. Shape: (n,)."""
-        return self._reader.score(as_texts(X))
+        """Scores of the linear head, NaN for a text without any known word. Shape: (n,)."""
+        texts = as_texts(X)
+        scores = self._reader.score(texts)
+        scores[~self._reader.knows(texts)] = np.nan  # what the head makes of nothing means nothing
+        return scores
+
+    def looked_at(self, X: Any) -> EncodedTable:
+        """How long the texts are."""
+        lengths = np.array([[len(text.split())] for text in as_texts(X)])
+        return plain_columns(lengths, ["number of words"])
 
     def embed(self, X: Any) -> Floats:
         """What the head sees. Shape: (n, D)."""
@@ -76,7 +86,7 @@ class TextRoute:
         texts = as_texts(X)
         words = [words_of(text) for text in texts]
         changed = [without_word(text, word) for text, own in zip(texts, words, strict=True) for word in own]
-        scores = self.score([*texts, *changed])
+        scores = self._reader.score([*texts, *changed])
         own, rest = scores[: len(texts)], iter(scores[len(texts) :].tolist())
         return [
             [Reason(word, None, float(score) - less, less) for word, less in zip(each, rest, strict=False)]
@@ -119,6 +129,9 @@ class _OnVectors:
 
     def score(self, texts: list[str]) -> Floats:
         return self._network.score(self._vectors.vectors(texts))
+
+    def knows(self, texts: list[str]) -> Flags:
+        return self._vectors.knows(texts)
 
     def embed(self, texts: list[str]) -> Floats:
         return self._network.embed(self._vectors.vectors(texts))

@@ -13,7 +13,8 @@ from punce.encoders import Transformer
 from punce.labels import Labels
 from punce.models.heads import batch_size, load_network, network_tensors, pretrain_encoder, probe_config, risk_of
 from punce.models.network import check_device, outer_split
-from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.models.route import FitSettings, Fitted, Flags, Floats, State
+from punce.models.sentences import are_there
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import LinearHead
@@ -73,6 +74,10 @@ class TunedTransformer:
         folder = settings.folder / "head" if settings.folder else None
         problem = replace(problem, start=start, folder=folder, progress=settings.progress)
         return train_head(settings.config("finetune", automatic), problem).linear.cpu()
+
+    def knows(self, texts: list[str]) -> Flags:
+        """Whether there is any text. Shape: (n,)."""
+        return are_there(texts)
 
     def score(self, texts: list[str]) -> Floats:
         """Scores of the linear head. Shape: (n,)."""

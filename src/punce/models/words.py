@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from torch import Tensor
 
 from punce.columns.counts import UNITS, counted, tf_idf
-from punce.models.route import State
+from punce.models.route import Flags, State
 
 _SIZE = 256  # directions, at most
 
@@ -45,6 +45,10 @@ class WordVectors:
         vectorizer.idf_ = self._idf.numpy()
         vectors = vectorizer.transform(texts) @ self._components.numpy().T
         return normalize(vectors).astype(np.float32)
+
+    def knows(self, texts: list[str]) -> Flags:
+        """Whether a text has any known word. Shape: (n,)."""
+        return tf_idf(self._unit, vocabulary=self._words, use_idf=False).transform(texts).getnnz(axis=1) > 0
 
     def state(self) -> State:
         """Words as JSON; weights and directions as tensors."""

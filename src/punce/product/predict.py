@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,23 +24,41 @@ from punce.data.read import input_form
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
 from punce.errors import InputError
+from punce.judging.metrics import Estimate
+from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.table import TableRoute
 from punce.options import applying_reading, was_asked
 from punce.storage.files import file_and_table, refuse_to_replace_input, replacing
 
 # Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
-_SCHEMA = pa.schema([("row", pa.int64()), ("id", pa.string()), ("probability", pa.float64()), ("called", pa.bool_())])
+_SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("id", pa.string()),
+        ("probability", pa.float64()),
+        ("called", pa.bool_()),
+        ("status", pa.string()),
+    ]
+)
 _REMEMBERED = ("id", "text", "image_size", "sep", "header")
 _FILE = ("sep", "encoding", "header", "table")
+_USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
+_NEAR = 1e-3  # a share of exactly 0 or 1 would make every probability so
 
 
 @dataclass(frozen=True)
 class PredictOutcome:
-    """How many rows were scored and called positive."""
+    """How many rows were scored and called positive, and what is known about them as a whole."""
 
     rows: int
     called: int
     threshold: float
+    unknown: int
+    """Rows in which nothing is known; their probability is the share of positives that is assumed."""
+    share: Estimate
+    """The share of positives among the rows, as they look."""
+    assumed: float
+    """The share of positives that the probabilities are for."""
     notes: tuple[str, ...] = ()
     """How the rows differ from those the model learned from."""
 
@@ -49,11 +68,14 @@ def run_predict(
     data: Path,
     out: Path,
     *,
-    deploy_prior: float | None = None,
+    share: float | Literal["auto"] | None = None,
     batch_rows: int = 20_000,
     written: Mapping[str, Any] | None = None,
 ) -> PredictOutcome:
-    """Score every row of `data` and write row, id, probability and called to `out`, whole or not at all.
+    """Score every row of `data` and write row, id, probability, called and status to `out`, whole or not at all.
+
+    Probabilities are for the share of positives that the model was made for, or for another `share`; "auto" is the one
+    that the rows seem to have, for which they are read twice.
 
     `written` says how the file is written (sep, encoding, header, decimal, table) where that is not to be found out.
     """
@@ -63,15 +85,85 @@ def run_predict(
     route = classifier._route
     options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
     source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
-    rows = called = 0
+
+    def batches() -> Iterator[UserData]:
+        return map(reading.in_form, source.batches())
+
+    found = _Found(classifier, _own_share(classifier, batches()) if share == "auto" else share)
     notes = _Notes()
     with replacing(out) as temporary, _writing(out, temporary) as write:
-        for batch in source.batches():
-            with notes.of_batch(batch, rows):
-                scored = _score(classifier, reading.in_form(batch), rows, deploy_prior)
+        for batch in batches():
+            with notes.of_batch(batch, found.rows):
+                scored = found.score(batch)
             write(scored)
-            rows, called = rows + len(scored), called + int(scored["called"].sum())
-    return PredictOutcome(rows, called, classifier.threshold_, (*source.notes, *notes.lines()))
+    return found.outcome((*source.notes, *notes.lines()))
+
+
+def _own_share(classifier: PUClassifier, batches: Iterator[UserData]) -> float:
+    """The share of positives that the rows seem to have; refuses where it cannot be estimated."""
+    found = _Found(classifier, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are said when the rows are scored
+        for batch in batches:
+            found.score(batch)
+    estimate = found.outcome(()).share
+    if np.isnan(estimate.value):
+        raise InputError(f"the share of positives among the new rows cannot be estimated: {estimate.reason}")
+    return float(np.clip(estimate.value, _NEAR, 1 - _NEAR))
+
+
+class _Found:
+    """Scores new rows batch by batch and keeps count of what was found."""
+
+    def __init__(self, classifier: PUClassifier, share: float | None) -> None:
+        self._classifier, self._share = classifier, share
+        self._new = None if classifier._seen is None else NewRows(classifier._seen)
+        self.rows = self._called = self._unknown = 0
+
+    def score(self, batch: UserData) -> pd.DataFrame:
+        """The rows of the result file."""
+        classifier, calibrator = self._classifier, self._classifier._calibrator
+        rows = classifier._rows(batch.load())
+        scores = classifier._route.score(rows)
+        unknown = np.isnan(scores)
+        probability = calibrator.probability(np.where(unknown, calibrator.score_of_prior, scores), self._share)
+        status = np.full(len(scores), _USUAL, dtype=object)
+        if self._new is not None:
+            outside = self._new.add(calibrator.probability(scores), classifier._route.looked_at(rows))
+            status[outside] = _OUTSIDE
+        status[unknown] = _UNKNOWN
+        called = probability >= classifier.threshold_
+        start, self.rows = self.rows, self.rows + len(scores)
+        self._called, self._unknown = self._called + int(called.sum()), self._unknown + int(unknown.sum())
+        columns = {"row": range(start, self.rows), "id": batch.ids.astype(str), "probability": probability}
+        return pd.DataFrame({**columns, "called": called, "status": status})
+
+    def outcome(self, notes: tuple[str, ...]) -> PredictOutcome:
+        """What there is to say, with `notes` on how the rows were read."""
+        assumed = self._classifier._calibrator.prior if self._share is None else self._share
+        share = Estimate(np.nan, np.nan, np.nan, NOTHING_KEPT)
+        if self._unknown:
+            what = f"{self._unknown:,} of {self.rows:,} rows hold no word that the model knows"
+            notes = (*notes, f'{what} (status "{_UNKNOWN}"): their probability is the assumed share, {assumed:.3f}')
+        if self._new is None:
+            notes = (*notes, f"{NOTHING_KEPT}; fit again to have new files checked")
+        elif self.rows > self._unknown:
+            share = self._new.share.estimate
+            notes = (*notes, *self._new.notes(), *self._about_share(assumed))
+        return PredictOutcome(
+            self.rows, self._called, self._classifier.threshold_, self._unknown, share, assumed, notes
+        )
+
+    def _about_share(self, assumed: float) -> tuple[str, ...]:
+        """Said where the mix is not that of the fit and the probabilities are still for that one."""
+        assert self._new is not None
+        if not self._new.share.differs or self._share is not None:
+            return ()
+        estimate = self._new.share.estimate
+        return (
+            f"the share of positives in these rows seems to be {estimate.value:.3f} ({estimate.low:.3f} to "
+            f"{estimate.high:.3f}), not {assumed:.3f}: the probabilities are for the latter; --share auto shifts them",
+        )
 
 
 @dataclass(frozen=True)
@@ -143,18 +235,6 @@ class _Notes:
     def lines(self) -> tuple[str, ...]:
         more = {about: f" (and in {n - 1:,} later batches)" if n > 1 else "" for about, n in self._batches.items()}
         return tuple(text + more[about] for about, text in self._first.items())
-
-
-def _score(classifier: PUClassifier, batch: UserData, start: int, deploy_prior: float | None) -> pd.DataFrame:
-    probability = classifier.predict_proba(batch.load(), deploy_prior)[:, 1]
-    return pd.DataFrame(
-        {
-            "row": range(start, start + len(probability)),
-            "id": batch.ids.astype(str),
-            "probability": probability,
-            "called": probability >= classifier.threshold_,
-        }
-    )
 
 
 @contextmanager

@@ -1,0 +1,97 @@
+"""New rows beside those of the fit: what a model file keeps for it, and what is found when they are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from punce.columns.encoder import EncodedTable
+from punce.judging.drift import SeenColumns
+from punce.judging.shift import SeenScores, Share, count
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+NOTHING_KEPT = "the model was saved by an earlier version, which kept nothing to compare new rows with"
+_PREFIX = "seen."
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Counts of the rows of a fit by probability and by column. No row of the data is in it."""
+
+    scores: SeenScores
+    columns: SeenColumns
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON for the model file."""
+        tensors = {f"{_PREFIX}{name}": torch.from_numpy(array) for name, array in self.columns.arrays().items()}
+        return tensors, {"scores": self.scores.to_json(), "columns": list(self.columns.names)}
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: Mapping[str, Any] | None) -> Self | None:
+        """Inverse of :meth:`state`, which takes its tensors out; None for models of earlier versions."""
+        if content is None:
+            return None
+        # Taken out: a network refuses tensors that are none of its own.
+        own = [name for name in tensors if name.startswith(_PREFIX)]
+        arrays = {name.removeprefix(_PREFIX): tensors.pop(name).numpy() for name in own}
+        columns = SeenColumns.from_arrays([str(name) for name in content["columns"]], arrays)
+        return cls(SeenScores.from_json(content["scores"]), columns)
+
+
+class NewRows:
+    """Counts new rows, in as many batches as there are, and says how they differ from those of the fit."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+        self._scores = np.zeros_like(seen.scores.positive)
+        self._columns = np.zeros_like(seen.columns.positive)
+        self._outside = np.zeros(len(seen.columns.names), dtype=np.int64)
+
+    def add(self, probability: Floats, table: EncodedTable) -> Flags:
+        """Count rows; True for those far outside what was seen.
+
+        `probability` is under the model's own prior, NaN for rows in which nothing is known. Shape: (n,) -> (n,).
+        """
+        self._scores += count(probability[~np.isnan(probability)])
+        self._columns += self._seen.columns.count(table.values)
+        outside = self._seen.columns.outside(table.values)
+        self._outside += outside.sum(axis=0)
+        return np.asarray(outside.any(axis=1))
+
+    @cached_property
+    def share(self) -> Share:
+        """The share of positives among the rows that were added."""
+        return self._seen.scores.share(self._scores)
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before using the scores."""
+        return (*self._about_outside(), *self._about_moved())
+
+    def _about_outside(self) -> tuple[str, ...]:
+        columns = self._seen.columns
+        places = np.flatnonzero(self._outside)
+        named = [f"{columns.names[j]!r} ({self._outside[j]:,})" for j in places[:_SHOWN]]
+        what = "values far outside what the model saw, where its scores mean little: columns"
+        return (f"{what} {_listed(named, len(places))}",) if named else ()
+
+    def _about_moved(self) -> tuple[str, ...]:
+        moved = self._seen.columns.moved(self._columns, self.share.k, self.share.k_error)
+        if not moved:
+            return ()
+        named = [f"{name!r} ({100 * share:.0f} % of the rows)" for name, share in list(moved.items())[:_SHOWN]]
+        what = "columns are distributed otherwise than in training, which another share of positives does not explain"
+        return (f"{what}: {_listed(named, len(moved))}; probabilities and shares may not hold for these rows",)
+
+
+def _listed(named: list[str], total: int) -> str:
+    return ", ".join(named) + (f" and {total - len(named)} more" if total > len(named) else "")

@@ -1,0 +1,59 @@
+"""What the folder of a saved classifier holds: attributes of the classifier beside the state of its route."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from punce.judging.calibration import PUCalibrator
+from punce.judging.new_rows import Seen
+from punce.judging.used_prior import prior_from_json, prior_to_json
+from punce.models import ROUTES
+from punce.models.columns import Columns
+from punce.models.configs import plain_parameters
+from punce.models.route import State
+from punce.scenario import check_prior
+
+
+def state_of(classifier: Any) -> State:
+    """Tensors and JSON of a fitted classifier."""
+    tensors, route = classifier._route.state()
+    seen_tensors, seen = ({}, None) if classifier._seen is None else classifier._seen.state()
+    columns = classifier._columns
+    content = {
+        "parameters": plain_parameters(classifier.get_params(deep=False), classifier.seed_),
+        "kind": classifier.kind_,
+        "route": route,
+        "calibrator": classifier._calibrator.to_json(),
+        "threshold": classifier.threshold_,
+        "columns": None if columns.names is None else list(columns.names),
+        "n_features": columns.width,
+        "feature_names": list(classifier.feature_names_in_) if hasattr(classifier, "feature_names_in_") else None,
+        "prior": prior_to_json(classifier.prior_),
+        "ran": getattr(classifier, "ran_", None),
+        "n_embedding": getattr(classifier, "_n_features_out", None),
+        "importances": classifier._measured_json(),
+        "seen": seen,
+    }
+    return tensors | seen_tensors, content
+
+
+def restore(classifier: Any, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+    """What :func:`state_of` gave. Entries read with `get` are missing from older files."""
+    classifier.kind_ = content["kind"]
+    classifier._seen = Seen.from_state(tensors, content.get("seen"))
+    classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
+    classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
+    classifier.threshold_ = check_prior(content["threshold"], "threshold")
+    names = None if content["columns"] is None else tuple(content["columns"])
+    classifier._columns = Columns(names, content.get("n_features", None if names is None else len(names)))
+    classifier._show_columns(content.get("feature_names"))
+    if (prior := prior_from_json(content.get("prior", {}))) is not None:
+        classifier.prior_ = prior
+    for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
+        if content.get(saved) is not None:
+            setattr(classifier, name, content[saved])
+    classifier._restore_measured(content.get("importances"))
+    classifier.classes_ = np.array([0, 1])

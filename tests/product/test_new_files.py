@@ -1,0 +1,113 @@
+"""`punce predict` on files that differ from what the model learned from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from punce import PUClassifier
+from punce.judging.new_rows import NOTHING_KEPT
+from punce.product.predict import PredictOutcome, run_predict
+from tests.models.stored.write import HERE
+
+
+def table(rng: np.random.Generator, n: int, share: float) -> tuple[pd.DataFrame, np.ndarray]:
+    y = rng.random(n) < share
+    numbers = rng.normal(size=(n, 4)) + 1.5 * y[:, None] * np.array([1, 1, 0, 0])
+    return pd.DataFrame(numbers, columns=list("abcd")), y
+
+
+def texts(rng: np.random.Generator, n: int, share: float) -> tuple[list[str], np.ndarray]:
+    words = np.array([f"word{i}" for i in range(60)])
+    y = rng.random(n) < share
+    return [" ".join(words[rng.integers(0, 60, 8) // (6 if one else 1)]) for one in y], y
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    X = pd.concat([table(rng, 150, 1.0)[0], table(rng, 600, 0.3)[0]], ignore_index=True)
+    folder = tmp_path_factory.mktemp("model") / "m"
+    PUClassifier(prior=0.3, scenario="case_control").fit(X, np.arange(750) < 150).save(folder)
+    return folder
+
+
+def predicted(model: Path, rows: pd.DataFrame, folder: Path, **options) -> tuple[PredictOutcome, pd.DataFrame]:
+    rows.to_csv(folder / "new.csv", index=False)
+    done = run_predict(model, folder / "new.csv", folder / "scores.csv", **options)
+    return done, pd.read_csv(folder / "scores.csv")
+
+
+def test_a_file_like_the_training_rows_gives_no_note(model: Path, tmp_path: Path):
+    done, scored = predicted(model, table(np.random.default_rng(1), 600, 0.3)[0], tmp_path)
+    assert done.notes == ()
+    assert done.share.low < 0.3 < done.share.high
+    assert done.assumed == pytest.approx(0.3)
+    assert set(scored["status"]) == {"usual"}
+
+
+def test_another_share_is_found_and_said_and_shifted_to_on_request(model: Path, tmp_path: Path):
+    new, y = table(np.random.default_rng(1), 600, 0.8)
+    done, scored = predicted(model, new, tmp_path, batch_rows=100)
+    (note,) = done.notes
+    assert "seems to be" in note
+    assert "--share auto" in note
+    assert done.share.low < y.mean() < done.share.high
+    np.testing.assert_allclose(PUClassifier.load(model).estimate_share(new).value, done.share.value)
+    shifted, again = predicted(model, new, tmp_path, share="auto", batch_rows=100)
+    assert shifted.assumed == pytest.approx(done.share.value)
+    assert shifted.notes == ()
+    assert abs(again["probability"].mean() - y.mean()) < abs(scored["probability"].mean() - y.mean())
+
+
+def test_rows_outside_and_columns_that_moved(model: Path, tmp_path: Path):
+    new, _ = table(np.random.default_rng(1), 600, 0.3)
+    new["d"] = new["d"] + 1.0
+    new.loc[5, "c"] = 1e4
+    done, scored = predicted(model, new, tmp_path)
+    assert any("far outside" in note and "'c' (1)" in note for note in done.notes)
+    assert any("distributed otherwise" in note and "'d'" in note and "'a'" not in note for note in done.notes)
+    assert scored["status"].tolist() == ["outside" if row == 5 else "usual" for row in range(600)]
+
+
+def test_the_model_folder_keeps_counts_and_no_rows(model: Path):
+    content = json.loads((model / "model.json").read_text())
+    assert sum(content["seen"]["scores"]["unlabelled"]) < 900
+    assert content["seen"]["columns"] == list("abcd")
+
+
+def test_a_model_of_an_earlier_version_is_used_without_the_checks(tmp_path: Path):
+    shutil.copytree(HERE / "words", tmp_path / "model")
+    done, scored = predicted(tmp_path / "model", pd.DataFrame({"text": ["pay invoice", "qqq"]}), tmp_path)
+    assert any(NOTHING_KEPT in note for note in done.notes)
+    assert np.isnan(done.share.value)
+    assert scored["status"].tolist() == ["usual", "unknown"]
+
+
+@pytest.fixture(scope="module")
+def text_model(tmp_path_factory: pytest.TempPathFactory) -> PUClassifier:
+    X, y = texts(np.random.default_rng(0), 600, 0.4)
+    return PUClassifier(prior=0.3, encoder="tfidf", loss=None, epochs=20).fit(X, y & (np.arange(600) < 300))
+
+
+def test_texts_without_a_known_word_have_the_prior_and_are_not_called(text_model: PUClassifier, tmp_path: Path):
+    new, _ = texts(np.random.default_rng(1), 50, 0.4)
+    new[3], new[7] = "", "zzz qqq"
+    probability = text_model.predict_proba(new)[:, 1]
+    prior = text_model._calibrator.prior
+    np.testing.assert_allclose(probability[[3, 7]], prior, atol=1e-9)
+    assert not text_model.predict(new)[[3, 7]].any()
+    assert (text_model.decision_function(new)[[3, 7]] < 0).all()
+    assert text_model.predict_proba(new, deploy_prior=0.01)[3, 1] == pytest.approx(0.01)
+    known = [text for text in new if text not in ("", "zzz qqq")]
+    assert text_model.estimate_share(new) == text_model.estimate_share(known)
+    text_model.save(tmp_path / "m")
+    done, scored = predicted(tmp_path / "m", pd.DataFrame({"text": new}), tmp_path)
+    assert done.unknown == 2
+    assert any("no word that the model knows" in note for note in done.notes)
+    assert scored.loc[scored["status"] == "unknown", "row"].tolist() == [3, 7]
