@@ -48,7 +48,8 @@ class WordVectors:
 
     def knows(self, texts: list[str]) -> Flags:
         """Whether a text has any known word. Shape: (n,)."""
-        return tf_idf(self._unit, vocabulary=self._words, use_idf=False).transform(texts).getnnz(axis=1) > 0
+        counts = tf_idf(self._unit, vocabulary=self._words, use_idf=False).transform(texts)
+        return np.asarray(counts.getnnz(axis=1) > 0)
 
     def state(self) -> State:
         """Words as JSON; weights and directions as tensors."""
