@@ -41,15 +41,16 @@ class WordVectors:
 
     def vectors(self, texts: list[str], *, progress: bool = False) -> Any:
         """Unit rows. Shape: n texts -> float32 (n, 256)."""
-        vectorizer = tf_idf(self._unit, vocabulary=self._words)
-        vectorizer.idf_ = self._idf.numpy()
-        vectors = vectorizer.transform(texts) @ self._components.numpy().T
-        return normalize(vectors).astype(np.float32)
+        return normalize(self._weights(texts) @ self._components.numpy().T).astype(np.float32)
 
     def knows(self, texts: list[str]) -> Flags:
         """Whether a text has any known word. Shape: (n,)."""
-        counts = tf_idf(self._unit, vocabulary=self._words, use_idf=False).transform(texts)
-        return np.asarray(counts.getnnz(axis=1) > 0)
+        return np.asarray(self._weights(texts).getnnz(axis=1) > 0)
+
+    def _weights(self, texts: list[str]) -> Any:
+        vectorizer = tf_idf(self._unit, vocabulary=self._words)
+        vectorizer.idf_ = self._idf.numpy()
+        return vectorizer.transform(texts)
 
     def state(self) -> State:
         """Words as JSON; weights and directions as tensors."""
