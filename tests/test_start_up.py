@@ -65,6 +65,20 @@ def test_a_bad_option_and_a_dry_run_need_no_torch(option: tuple[str, ...], said:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--header", "maybe"), "--header must be"),
+        (("--decimal", ";"), "--decimal must be"),
+        (("--table", "sheet"), "--table has no effect on a CSV file"),
+    ],
+)
+def test_a_bad_option_of_reading_needs_no_torch(option: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    modules, printed = _imported(_MAIN, "fit", _table(tmp_path), "--label", "label", *option, cwd=tmp_path)
+    assert said in " ".join(printed.split())
+    assert not modules & set(_HEAVY)
+
+
 def test_names_known_without_torch_are_those_of_the_catalogues() -> None:
     assert sorted(LOSSES) == list(LOSS_NAMES)
     assert sorted(HEADS) == list(HEAD_NAMES)

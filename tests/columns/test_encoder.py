@@ -286,3 +286,30 @@ def test_real_mushrooms_and_spam_encode() -> None:
     assert (table.values == 0).sum() == mushroom.isna().to_numpy().sum()  # stalk-root alone has missing values
     spam = real("spambase").train.X
     assert TableEncoder.fit(spam).transform(spam).values.shape == (3_680, 57)
+
+
+# --- numbers as people write them -------------------------------------------------------------------------------------
+
+
+def test_a_frame_of_text_numbers_is_read_as_the_numbers() -> None:
+    plain = pd.DataFrame(
+        {"a": [1.5, 2.25, 1234.5, -3.0], "n": [1000.0, 2000.0, 999.0, 5.0], "c": ["x", "y", "x", "1,5"]}
+    )
+    written = plain.assign(a=["1,5 €", "2,25 €", "1.234,50 €", "(3 €)"], n=["1.000", "2.000", "999", "5"])
+    encoder = TableEncoder.from_json(TableEncoder.fit(written).to_json())
+    np.testing.assert_array_equal(encoder.transform(written).values, TableEncoder.fit(plain).transform(plain).values)
+    np.testing.assert_array_equal(encoder.transform(plain).values, encoder.transform(written).values)
+    few = encoder.transform(written.iloc[:1])  # 1.000 alone says nothing
+    np.testing.assert_array_equal(few.values, encoder.transform(written).values[:1])
+    assert encoder.transform(written).notes == ()
+    assert "2 columns are numbers as people write them" in TableEncoder.fit(written).notes[0]
+
+
+def test_numbers_that_come_as_written_text_next_week() -> None:
+    plain = pd.DataFrame({"a": [1.5, 2.25, 3.5, -3.0]})
+    encoder = TableEncoder.fit(plain)
+    assert "numbers" not in encoder.to_json().split('"columns"')[0]
+    written = pd.DataFrame({"a": ["1,5", "2,25", "3,5", "-3"]})
+    np.testing.assert_array_equal(encoder.transform(written).values, encoder.transform(plain).values)
+    odd = encoder.transform(pd.DataFrame({"a": ["1,5"] * 30 + ["?"]}))
+    assert odd.notes == ("column 'a': 1 values are no number and count as missing, e.g. ['?']",)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from punce.columns.number_forms import NumberForms
 from punce.data import read, stream
-from punce.data.number_forms import NumberForms
 from punce.errors import InputError
 
 

@@ -100,6 +100,7 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         chosen=tuple(sorted(chosen & {"loss", "risk", "transfer", "epochs", "device"})),
         **{name: given[name] for name in ("risk", "transfer", "encoder", "scenario", "target", "epochs", "device")},
     )
+    source.check()
     model.check()
     return source, model
 

@@ -29,6 +29,7 @@ from punce.columns.kinds import (
     refuse_duplicates,
     respelled,
 )
+from punce.columns.number_forms import NumberForms, find_forms
 from punce.errors import InputError
 
 MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
@@ -113,11 +114,17 @@ class TableEncoder:
     columns: tuple[Column, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Columns set aside in fitting, and why."""
+    number_forms: NumberForms = field(default_factory=NumberForms)
+    """Columns of text that are numbers as people write them."""
+    notes: tuple[str, ...] = ()
+    """What was decided in fitting; not stored."""
 
     @classmethod
     def fit(cls, frame: pd.DataFrame) -> TableEncoder:
         """Decide each column's form from the rows at hand."""
         frame = _checked(frame)
+        forms, notes = find_forms(lambda _: frame)
+        frame, _ = forms.read(frame)
         columns: list[Column] = []
         left_out: dict[str, str] = {}
         for name, series in zip(map(str, frame.columns), (s for _, s in frame.items()), strict=True):
@@ -129,7 +136,7 @@ class TableEncoder:
         if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
             raise InputError(f"no column of the table can be used ({reasons})")
-        return cls(tuple(columns), left_out)
+        return cls(tuple(columns), left_out, forms, notes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,8 +156,8 @@ class TableEncoder:
 
     def transform(self, frame: pd.DataFrame) -> EncodedTable:
         """(n, d) in the fitted form; extra columns are ignored with a note, missing ones refused."""
-        frame = self._complete(frame)
         notes: list[str] = []
+        frame = self._complete(frame, notes)
         values = np.empty((len(frame), len(self.names)), dtype=np.float32)
         place = 0
         # Column by column into one matrix: a list of columns to join would hold the table twice.
@@ -170,7 +177,7 @@ class TableEncoder:
         For a model that scales by itself but must see the same table: numbers and the parts of dates in their own
         units, categories as codes, and NaN for everything that is missing.
         """
-        frame = self._complete(frame)
+        frame = self._complete(frame, [])
         names = [name for column in self.columns for name in _raw_outputs(column)]
         categorical = np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in _raw_outputs(c)])
         values = np.empty((len(frame), len(names)), dtype=np.float32)
@@ -196,17 +203,22 @@ class TableEncoder:
                 parts = _date_parts(stamps)
                 yield from ((part, parts[part.part]) for part in column.parts)
 
-    def _complete(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _complete(self, frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+        """The frame with the columns of the fit, numbers as people write them read; adds what was no number."""
         frame = _checked(frame)
         found = set(frame.columns)
         for column in self.columns:
             if column.name not in found:
                 raise missing_column(column.name, list(frame.columns), "the table, unlike the one it was fitted on,")
+        others = found - {column.name for column in self.columns if isinstance(column, NumberColumn)}
+        frame, lost = replace(self.number_forms, left_alone=frozenset(others)).read(frame)
+        notes += lost
         return frame
 
     def to_json(self) -> str:
         """The encoder as JSON text."""
         content = {"format": _FORMAT, "columns": [asdict(c) for c in self.columns], "left_out": dict(self.left_out)}
+        content |= {"numbers": self.number_forms.to_json()} if self.number_forms.to_json() else {}
         return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
 
     @classmethod
@@ -216,7 +228,8 @@ class TableEncoder:
             content = json.loads(text)
             if content["format"] != _FORMAT:
                 raise InputError(f"table encoder of format {content['format']}, this version reads {_FORMAT}")
-            return cls(tuple(_column(entry) for entry in content["columns"]), dict(content["left_out"]))
+            forms = NumberForms.from_json(content.get("numbers", {}))
+            return cls(tuple(_column(entry) for entry in content["columns"]), dict(content["left_out"]), forms)
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise InputError(f"not a stored table encoder: {error}") from error
 

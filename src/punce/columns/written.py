@@ -20,6 +20,7 @@ import pandas as pd
 Decimal = Literal[".", ","]
 
 _MOSTLY = 0.95  # as for plain numbers: some odd words ("n/a", "?") do not make a column one of categories
+_SAMPLE = 10_000  # values that decide the form of a column
 _READABLE = 12  # characters of an example
 _GLANCE = 50  # values that tell whether a column is worth a closer look
 _CODES = "EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|BRL|MXN|ZAR|KRW"
@@ -97,11 +98,16 @@ def is_number(text: str) -> bool:
     return _read(text) != _NOTHING
 
 
+def _spread(present: pd.Series[Any]) -> pd.Series[Any]:
+    """Values from all over a long column: the form of its numbers may only show towards its end."""
+    return present.iloc[:: -(-len(present) // _SAMPLE)] if len(present) > _SAMPLE else present
+
+
 class WrittenColumn:
     """What a column of text could be as numbers. Made once from its distinct values, each with its count."""
 
     def __init__(self, series: pd.Series[Any]) -> None:
-        present = series.dropna().tolist()
+        present = _spread(series.dropna()).tolist()
         self.total = len(present)
         self.counts = Counter(value for value in present if isinstance(value, str | numbers.Number))
         self._readings = {value: _read(value) for value in self.counts}
@@ -184,9 +190,7 @@ class WrittenColumn:
 
 
 def written_column(series: pd.Series[Any]) -> WrittenColumn | None:
-    """A look at a column of text; None where it holds no text, or text that is clearly not numbers."""
-    if not (pd.api.types.is_string_dtype(series) or series.dtype == object):
-        return None
+    """A look at a column of text or objects; None where it holds no text, or text that is clearly not numbers."""
     first = series.dropna().iloc[:_GLANCE]
     # long texts, lists and names are not worth the distinct values of a whole column
     if not sum(isinstance(value, str) and is_number(value) for value in first) * 2 > len(first):
@@ -196,8 +200,6 @@ def written_column(series: pd.Series[Any]) -> WrittenColumn | None:
 
 def written_numbers(series: pd.Series[Any], form: NumberForm) -> npt.NDArray[np.float64]:
     """The column as float64, NaN where a value is missing or not a number of this form. Shape: (n,)."""
-    if not (pd.api.types.is_string_dtype(series) or series.dtype == object):
-        return pd.to_numeric(series, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     values = series.tolist()
     known = {text: _read(text).under(form) for text in {value for value in values if isinstance(value, str)}}
     read = (known[value] if isinstance(value, str) else _read(value).under(form) for value in values)

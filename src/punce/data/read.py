@@ -12,9 +12,9 @@ from typing import Any, TypedDict, Unpack, get_args
 
 import pandas as pd
 
+from punce.columns.number_forms import NumberForms, checked_decimal
 from punce.data.embeddings import check_features, read_npy, read_npz
 from punce.data.image_files import image_files, read_folder, unreadable_message
-from punce.data.number_forms import NumberForms, checked_decimal
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
 from punce.data.table_rows import read_table, stream_table
@@ -95,6 +95,11 @@ def stream(
         return stream_table(request, batch_rows)
     data = reader(request)  # pictures and mapped arrays are on disk still
     return DataStream(data.kind, data.source, data.labels, data.batches, batch_rows, data.notes)
+
+
+def check_request(path: str | Path, label: str | None = None, **options: Unpack[ReadOptions]) -> None:
+    """Refuse what :func:`read` would refuse before it opens the file."""
+    _request(path, label, options)
 
 
 def _request(path: str | Path, label: str | None, options: ReadOptions) -> Request:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from punce.columns.number_forms import NumberForms
 from punce.columns.written import Decimal
-from punce.data.number_forms import NumberForms
 from punce.data.table_file import FileOptions
 from punce.data.tables import Roles
 from punce.errors import InputError

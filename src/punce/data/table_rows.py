@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from punce.columns.kinds import column_kind, missing_column
+from punce.columns.number_forms import NumberForms, find_forms
 from punce.columns.written import Decimal
-from punce.data.number_forms import NumberForms, find_forms
 from punce.data.request import Request
 from punce.data.table_file import TableFile
 from punce.data.tables import check_roles, first_frame, open_table, read_frame, with_hint

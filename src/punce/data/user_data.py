@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from punce.columns.number_forms import NumberForms
 from punce.data.image_files import ImageFiles
-from punce.data.number_forms import NumberForms
 from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels

@@ -77,9 +77,10 @@ class TableRoute:
         """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
         frame = as_frame(X)
         self._encoder = TableEncoder.fit(frame)
+        self._notes = self._encoder.notes
         if frame.shape[1] < (width := np.shape(X)[1]):
             what = f"the {frame.shape[1]} of {width} sparse columns with the most non-zero rows were read"
-            self._notes = (f"{what}; all of them would not fit into memory when dense",)
+            self._notes += (f"{what}; all of them would not fit into memory when dense",)
         return self._encoder.unscaled(frame)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from punce.data import DataCheck, UserData, check, read
+from punce.data.read import check_request
 from punce.errors import InputError
 from punce.judging.thresholds import check_rule
 from punce.labels import require_positive_and_unlabelled
@@ -45,6 +46,10 @@ class DataOptions:
     decimal: str | None = None
     table: str | None = None
     skip_unreadable: bool = False
+
+    def check(self) -> None:
+        """Refuse options that cannot be meant or have no effect, before anything is imported to learn with."""
+        check_request(**asdict(self))
 
     def read(self) -> UserData:
         """Read the rows."""

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from punce.classifier import PUClassifier
+from punce.columns.number_forms import NumberForms
 from punce.data import UserData, stream
 from punce.data.image_files import ImageFiles
-from punce.data.number_forms import NumberForms
 from punce.data.read import input_form
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table

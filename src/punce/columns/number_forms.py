@@ -28,7 +28,7 @@ class NumberForms:
         """The frame with numbers in place of text, and what was no number."""
         found: dict[str, Any] = {}
         notes = []
-        for name in frame.columns:
+        for name in _text_columns(frame, self.left_alone):
             form = self._form(frame[name], name)
             if form is None:
                 continue
@@ -42,8 +42,8 @@ class NumberForms:
         return (frame.assign(**found) if found else frame), tuple(notes)
 
     def _form(self, series: pd.Series[Any], name: str) -> NumberForm | None:
-        if name in self.columns or name in self.left_alone:
-            return self.columns.get(name)
+        if name in self.columns:
+            return self.columns[name]
         column = written_column(series)  # plain numbers in the rows that decided, and not in these
         return None if column is None else column.form(self.decimal)
 
@@ -69,10 +69,10 @@ def checked_decimal(mark: str) -> Decimal:
 def find_forms(
     load: Callable[[Decimal], pd.DataFrame],
     *,
-    separator: str | None,
-    asked: Decimal | None,
-    known: NumberForms | None,
-    left_alone: Collection[str],
+    separator: str | None = None,
+    asked: Decimal | None = None,
+    known: NumberForms | None = None,
+    left_alone: Collection[str] = (),
 ) -> tuple[NumberForms, tuple[str, ...]]:
     """Decide by what `load` gives, which reads rows with a decimal mark; the notes say what was decided.
 
@@ -97,8 +97,14 @@ def find_forms(
 
 
 def _columns(frame: pd.DataFrame, left_alone: Collection[str]) -> dict[str, WrittenColumn]:
-    looks = ((str(name), written_column(frame[name])) for name in frame.columns if name not in left_alone)
+    looks = ((name, written_column(frame[name])) for name in _text_columns(frame, left_alone))
     return {name: column for name, column in looks if column is not None}
+
+
+def _text_columns(frame: pd.DataFrame, left_alone: Collection[str]) -> list[str]:
+    """Found by their types: to take 10,000 columns of numbers out of a frame one by one would take its time."""
+    kinds = ((str(name), kind) for name, kind in frame.dtypes.items())
+    return [name for name, kind in kinds if pd.api.types.is_string_dtype(kind) and name not in left_alone]
 
 
 def _votes(columns: Mapping[str, WrittenColumn], mark: Decimal, separator: str | None) -> int:
