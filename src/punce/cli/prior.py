@@ -40,12 +40,12 @@ def prior(
     drop: reading.Drop = None,
     keep: reading.Keep = None,
     labels: reading.LabelsFile = None,
+    skip_unreadable: reading.SkipUnreadable = False,
     sep: reading.Sep = None,
     encoding: reading.Encoding = None,
     header: reading.Header = "auto",
     decimal: reading.Decimal = None,
     table: reading.Table = None,
-    skip_unreadable: reading.SkipUnreadable = False,
     seed: reading.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:

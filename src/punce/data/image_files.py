@@ -61,16 +61,17 @@ class ImageFiles:
         pixels = np.empty((len(self), self.channels, self.size, self.size), dtype=np.uint8)
         unreadable = self.unreadable(pixels)
         if unreadable:
-            raise InputError(unreadable_message(self.folder, list(unreadable.values())))
+            named = [f"{self.names[row]} ({reason})" for row, reason in unreadable.items()]
+            raise InputError(unreadable_message(self.folder, named))
         return pixels
 
     def unreadable(self, pixels: npt.NDArray[np.uint8] | None = None) -> dict[int, str]:
-        """Name and reason of the pictures that cannot be read, by row; the others fill `pixels`, if given."""
+        """Why pictures cannot be read, by row; the others fill `pixels`, if given."""
         reasons = {}
         for row in range(len(self)):
             picture = self.decode(row)
             if isinstance(picture, str):
-                reasons[row] = f"{self.names[row]} ({picture})"
+                reasons[row] = picture
             elif pixels is not None:
                 pixels[row] = picture
         return reasons

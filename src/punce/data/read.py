@@ -14,7 +14,7 @@ import pandas as pd
 
 from punce.columns.number_forms import NumberForms, checked_decimal
 from punce.data.embeddings import check_features, read_npy, read_npz
-from punce.data.image_files import image_files, read_folder, unreadable_message
+from punce.data.image_files import image_files, read_folder
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
 from punce.data.table_rows import read_table, stream_table
@@ -225,9 +225,12 @@ def _without_unreadable(data: UserData) -> UserData:
     if not reasons:
         return data
     if len(reasons) == len(data):
-        raise InputError(unreadable_message(data.features.folder, list(reasons.values())))
+        raise InputError(
+            f"{data.source}: none of its {len(data)} images can be read, e.g. {data.ids[0]} ({reasons[0]})"
+        )
     rest = data.take([row for row in range(len(data)) if row not in reasons])
-    names = tuple(reasons.values())
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    note = f"{len(names)} images cannot be read and are left out: {shown}"
-    return replace(rest, notes=(*rest.notes, note), unreadable=names)
+    unreadable = {str(data.ids[row]): reason for row, reason in reasons.items()}
+    shown = [f"{name} ({reason})" for name, reason in list(unreadable.items())[:_SHOWN]]
+    more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
+    note = f"{len(unreadable)} images cannot be read and are left out: {', '.join(shown)}{more}"
+    return replace(rest, notes=(*rest.notes, note), unreadable=unreadable)

@@ -22,8 +22,15 @@ from punce.errors import InputError
 _SHOWN = 8
 
 
+class _Typed:
+    """What a file that tells numbers from text need not say."""
+
+    hint: str = ""
+    separator: str | None = None
+
+
 @dataclass(frozen=True)
-class WholeTable:
+class WholeTable(_Typed):
     """Rows of a form that is read as a whole, in memory."""
 
     path: Path
@@ -31,7 +38,6 @@ class WholeTable:
     frame: pd.DataFrame
     notes: list[str]
     hint: str = ""
-    separator = None
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
@@ -46,15 +52,13 @@ class WholeTable:
 
 
 @dataclass(frozen=True)
-class ParquetFiles:
+class ParquetFiles(_Typed):
     """One Parquet file or a folder of them."""
 
     path: Path
     files: list[Path]
     names: list[str]
     notes: list[str]
-    hint = ""
-    separator = None
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
@@ -195,15 +199,13 @@ def _records(stream: io.TextIOWrapper, path: Path) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class SqliteTable:
+class SqliteTable(_Typed):
     """A table or view of an SQLite database, opened for reading only."""
 
     path: Path
     table: str
     names: list[str]
     notes: list[str]
-    hint = ""
-    separator = None
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal

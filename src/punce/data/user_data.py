@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,8 +39,8 @@ class UserData:
     """Columns of the file that texts or embeddings were read from; empty where it has none."""
     number_forms: NumberForms = field(default_factory=NumberForms)
     """How the numbers of a table file were written, for new rows."""
-    unreadable: tuple[str, ...] = ()
-    """Pictures that were left out, with the reason."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Pictures that were left out, and why."""
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != len(self.features):

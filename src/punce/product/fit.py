@@ -7,7 +7,7 @@
     RUN/report.html       the page, and report.json from which ``punce report`` rebuilds it
     RUN/MODEL_CARD.md     what the model is, in a page of text
     RUN/history.jsonl     training, one line per epoch
-    RUN/unreadable.txt    pictures that --skip-unreadable left out, if any, with the reason
+    RUN/unreadable.csv    pictures that --skip-unreadable left out, if any, with the reason
 
 An unfinished run of the same configuration resumes from its checkpoints; one of another is refused, and so is a folder
 in which another process is fitting (RUN/.lock).
@@ -81,7 +81,8 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dic
     out, classifier, data = outcome.folder, outcome.classifier, outcome.data
     classifier.save(out / "model")
     if data.unreadable:
-        write_text(out / "unreadable.txt", "".join(f"{name}\n" for name in data.unreadable))
+        listed = pd.DataFrame(data.unreadable.items(), columns=["file", "reason"])
+        write_text(out / "unreadable.csv", listed.to_csv(index=False))
     _write_scores(out, data, classifier, scores)
     write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
