@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.judgement import judge
-from punce.judging.labelling import check_labelling
+from punce.judging.labelling import check_labelling, widened, widened_prior
 from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
@@ -249,9 +249,18 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             warnings.warn(text, ClassifierWarning, stacklevel=5)
 
     def _check_labelling(self, fitted: Fitted, labels: Labels) -> None:
-        """Whether the labelled rows can be a random sample of the positives, by rows that no stage had seen."""
-        own, prior = labels[fitted.rows], usable_prior(self.prior_)
-        self.labelling_ = check_labelling(fitted.scores, own, prior, features=fitted.features, seed=self.seed_)
+        """Whether the labelled rows can be a random sample of the positives; wider intervals where they cannot."""
+        self.labelling_ = check_labelling(
+            fitted.scores,
+            labels[fitted.rows],
+            self.prior_,
+            self._calibrator.probability(fitted.scores) >= self.threshold_,
+            features=fitted.features,
+            labelled_share=float((labels == POSITIVE).mean()),
+            seed=self.seed_,
+        )
+        self.prior_ = widened_prior(self.prior_, self.labelling_)
+        self.metrics_ = widened(self.metrics_, self.labelling_)
         if self.labelling_.fires:
             warnings.warn(self.labelling_.sentence, ClassifierWarning, stacklevel=5)
 

@@ -1,16 +1,147 @@
-"""Whether the labelled rows are a random sample of the positives."""
+"""Whether the labelled rows are a random sample of the positives, and intervals where they are not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
-from punce.judging.labelling import check_labelling
+from punce.classifier import ClassifierWarning, PUClassifier
+from punce.judging.gap import Smoother, split_near, split_without_gap, standard_columns, with_bumps
+from punce.judging.labelling import LabellingCheck, check_labelling, widened, widened_prior
+from punce.judging.metrics import Calls, pu_metrics
+from punce.judging.used_prior import assumed_prior, given_prior
+from punce.labels import Labels
+from punce.priors import PriorEstimate
+
+N, N_P = 900, 100
 
 
-def test_the_check_gives_a_p_value_and_no_sentence_where_it_does_not_fire() -> None:
+def rows(seed: int, shift: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes, four tenths positive, apart by `shift` in each of five columns."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(N) < 0.4
+    return rng.normal(size=(N, 5)) + shift * y[:, None], y
+
+
+def labelled(y: np.ndarray, weight: np.ndarray, seed: int) -> Labels:
+    """N_P positives, drawn with probability proportional to `weight`."""
+    chosen = np.random.default_rng(seed).choice(N, N_P, replace=False, p=y * weight / (y * weight).sum())
+    labels = np.zeros(N, dtype=np.int8)
+    labels[chosen] = 1
+    return labels
+
+
+def estimate(labels: Labels, value: float) -> PriorEstimate:
+    return replace(assumed_prior(labels, "single_set"), value=value, low=0.8 * value, high=1.2 * value)
+
+
+def check(x: np.ndarray, labels: Labels, scores: np.ndarray, prior: float, seed: int = 0) -> LabellingCheck:
+    called = scores > np.quantile(scores[labels == 0], 1 - prior)
+    return check_labelling(
+        scores, labels, estimate(labels, prior), called, features=lambda some: x[some], labelled_share=0.1, seed=seed
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_labels_of_clear_classes_are_no_alarm(seed: int) -> None:
+    x, y = rows(seed)
+    labels = labelled(y, np.ones(N), seed)
+    found = check(x, labels, x.sum(axis=1), float(y[labels == 0].mean()))
+    assert not found.fires
+    assert found.sentence == ""
+    assert found.gap > 0.95
+    assert found.share == pytest.approx(y[labels == 0].mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_that_prefer_one_column_are_noticed_in_clear_classes(seed: int) -> None:
+    x, y = rows(seed)
+    labels = labelled(y, np.exp(4.0 * (x[:, 0] - x[y, 0].mean())), seed)
+    found = check(x, labels, x.sum(axis=1) + 8.0 * x[:, 0], 0.15)
+    assert found.fires
+    assert found.p_value < 0.05
+    assert "random sample" in found.sentence
+    assert found.most >= y[labels == 0].mean() - 0.03
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_overlapping_classes_are_no_alarm(seed: int) -> None:
+    x, y = rows(seed, shift=0.7)
+    labels = labelled(y, np.ones(N), seed)
+    assert not check(x, labels, x.sum(axis=1), float(y[labels == 0].mean())).fires
+
+
+def test_nothing_is_said_without_columns_or_from_few_rows() -> None:
+    x, y = rows(0)
+    labels = labelled(y, np.ones(N), 0)
+    prior, scores = estimate(labels, 0.3), x.sum(axis=1)
+    silent = check_labelling(scores, labels, prior, scores > 0)
+    few = np.concatenate([np.flatnonzero(labels == 1)[:20], np.flatnonzero(labels == 0)])
+    also = check_labelling(scores[few], labels[few], prior, scores[few] > 0, features=lambda some: x[few][some])
+    constant = check_labelling(scores, labels, prior, scores > 0, features=lambda some: np.ones((len(some), 2)))  # type: ignore[arg-type]
+    assert (silent.p_value, also.p_value, constant.p_value) == (1.0, 1.0, 1.0)
+
+
+def test_left_out_predictions_are_those_of_refitting_without_the_row() -> None:
     rng = np.random.default_rng(0)
-    labels = np.repeat([1, 0], [60, 400]).astype(np.int8)
-    check = check_labelling(rng.normal(size=460) + labels, labels, 0.3)
-    assert not check.fires
-    assert 0.0 <= check.p_value <= 1.0
-    assert check.sentence == ""
+    x, y = rng.normal(size=(12, 2)), rng.normal(size=12)
+    x -= x.mean(axis=0)
+    gram = x.T @ x + 3.0 * np.eye(2)
+    leverage = np.einsum("ij,jk,ik->i", x, np.linalg.inv(gram), x)
+    deviation = y - y.mean()
+    refitted = [
+        x[i] @ np.linalg.solve(gram - np.outer(x[i], x[i]), x.T @ deviation - x[i] * deviation[i]) for i in range(12)
+    ]
+    smoother = Smoother.on(x)
+    np.testing.assert_allclose(smoother.leverage, leverage, atol=1e-9)
+    np.testing.assert_allclose(smoother.left_out(y), y.mean() + np.array(refitted), atol=1e-9)
+
+
+def test_a_gap_is_deeper_than_that_of_normal_rows_of_the_same_covariance() -> None:
+    x, y = rows(1)
+    standard, nobody = standard_columns(x, x[:, 0]), np.zeros(N, dtype=bool)
+    rng = np.random.default_rng(0)
+    real = split_near(Smoother.on(with_bumps(standard, rng)), x[:, 0], nobody, 0.2)
+    normal = split_without_gap(standard, x[:, 0], 0.2, rng)
+    assert real is not None
+    assert normal is not None
+    assert np.mean(real.guess == y) > 0.98  # although it started from a fifth of the rows by one column
+    assert real.valley < 0.3 * normal.valley
+    assert real.sharpness > normal.sharpness
+
+
+def test_very_many_columns_are_cut_to_those_that_the_scores_follow() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 300))
+    kept = standard_columns(x, x[:, 299])
+    assert kept.shape == (50, 200)
+    assert np.abs(np.corrcoef(kept[:, -1], x[:, 299])[0, 1]) > 0.999
+
+
+def test_intervals_widen_only_where_the_check_fires() -> None:
+    rng = np.random.default_rng(0)
+    p, u = rng.normal(2, 1, 200), np.concatenate([rng.normal(2, 1, 200), rng.normal(-1, 1, 600)])
+    metrics = pu_metrics(p, u, 0.25, calls=Calls(p > 1, u > 1), labelled_share=0.2, random_state=0)
+    mix = {"recall": (0.3, 0.9), "precision": (0.7, 0.9), "accuracy": (0.6, 0.8), "f1": (0.5, 0.8), "auc": (0.7, 0.9)}
+    fired = LabellingCheck(True, 0.01, 0.4, 0.5, ranges={"unlabelled": mix, "population": mix}, sentence="…")
+    wide, prior = widened(metrics, fired), estimate(np.array([1, 0], dtype=np.int8), 0.2)
+    assert wide.unlabelled.accuracy.low == pytest.approx(0.55)
+    assert wide.unlabelled.accuracy.value == metrics.unlabelled.accuracy.value
+    assert wide.recall.low == pytest.approx(0.25)
+    assert widened_prior(prior, fired).high == pytest.approx(0.55)
+    assert widened(metrics, replace(fired, fires=False)) is metrics
+    given = given_prior(0.2, np.array([1, 0], dtype=np.int8), "single_set")
+    assert widened_prior(given, fired) is given
+
+
+def test_a_fit_warns_of_biased_labels_and_widens_what_it_says() -> None:
+    x, y = rows(0)
+    labels = labelled(y, np.exp(4.0 * (x[:, 0] - x[y, 0].mean())), 0)
+    with pytest.warns(ClassifierWarning, match="random sample"):
+        model = PUClassifier(prior=0.15).fit(x, labels)
+    assert model.labelling_.fires
+    truth = float((model.predict(x[labels == 0]) == y[labels == 0]).mean())
+    accuracy = model.metrics_.unlabelled.accuracy
+    assert accuracy.low <= truth <= accuracy.high

@@ -83,8 +83,8 @@ class Fitted:
     """Every training row's score, by a model that did not see the row where one exists. Shape: (n,)."""
     seen: npt.NDArray[np.bool_] | None = None
     """Rows whose label was used by the model that scored them. Shape: (n,)."""
-    features: npt.NDArray[np.float32] | None = None
-    """The rows as numbers on comparable scales, for the check of how they were labelled. Shape: (m, D)."""
+    features: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]] | None = None
+    """Some of `rows` as numbers on comparable scales, to check how they were labelled. Shape: (k,) -> (k, D)."""
 
     def of_all_rows(self, n_rows: int, score: Callable[[], Floats]) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Scores of all training rows, and which of them are those of a model that saw the row. Shape: (n,), (n,).

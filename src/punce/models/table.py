@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from scipy.sparse import issparse
@@ -106,7 +107,7 @@ class TableRoute:
         notes = (*notes, *([str(leak)] if leak else ()))
         # boosted trees on the same columns, twice
         fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
-        return replace(fitted, features=DenseColumns.fit(table.values, table.categorical).transform(table.values))
+        return replace(fitted, features=lambda some: _dense(table.values[some], table.categorical))
 
     def score(self, X: Any) -> Floats:
         """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""
@@ -247,6 +248,10 @@ class TableNetwork:
         columns = {name: tensor.numpy() for name, tensor in under(tensors, _COLUMNS).items()}
         rest = {name: tensor for name, tensor in tensors.items() if not name.startswith(_COLUMNS)}
         return cls(DenseColumns.from_arrays(columns), NetworkRoute.from_state(rest, content["network"]))
+
+
+def _dense(values: Values, categorical: Flags) -> npt.NDArray[np.float32]:
+    return DenseColumns.fit(values, categorical).transform(values)
 
 
 def as_frame(X: Any) -> pd.DataFrame:
