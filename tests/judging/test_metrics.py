@@ -13,7 +13,7 @@ from scipy.stats import norm
 from punce.errors import InputError
 from punce.experiments.true_metrics import true_metrics
 from punce.judging.metrics import Calls, Estimate, PUMetrics, pu_metrics
-from punce.judging.ranking import auc_between, collapse_reason, weighted_auc_draws
+from punce.judging.ranking import auc_between, collapse_reason, weighted_auc
 from punce.scenario import exact_prior, population_prior
 
 RECALL, FALL_OUT = float(norm.sf(-1.0)), float(norm.sf(1.0))  # scores N(1, 1) and N(−1, 1), cut at 0
@@ -139,16 +139,6 @@ def test_auc_agrees_with_the_true_one_on_many_rows() -> None:
     assert estimated.high - estimated.low < 0.03
 
 
-def test_bootstrap_does_not_depend_on_its_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    p, u = case_control(np.random.default_rng(5), 40, 100, 0.3)
-    calls = Calls(p > 0, u > 0, np.full(len(u), 0.3))
-    wide = pu_metrics(p, u, 0.3, n_draws=400, calls=calls)
-    monkeypatch.setattr("punce.judging.ranking._CELLS", 1000)
-    narrow = pu_metrics(p, u, 0.3, n_draws=400, calls=calls)
-    assert narrow.auc.low == pytest.approx(wide.auc.low, abs=0.02)
-    assert narrow.recall == wide.recall
-
-
 def test_the_same_seed_gives_the_same_intervals_and_tensors_are_taken() -> None:
     p, u = case_control(np.random.default_rng(5), 40, 100, 0.3)
     first = pu_metrics(p, u, 0.3, n_draws=50)
@@ -266,21 +256,26 @@ def test_weighted_auc_is_the_plain_double_sum() -> None:
     rng = np.random.default_rng(12)
     p, u, chances = rng.integers(0, 9, 7).astype(float), rng.integers(0, 9, 30).astype(float), rng.random(30)
     wins = sum((1 - c) * ((a > b) + 0.5 * (a == b)) for a in p for b, c in zip(u, chances, strict=True))
-    expected = wins / (len(p) * sum(1 - c for c in chances))
-    assert weighted_auc_draws(p, u, chances, np.array([0.3, 0.3]), rng)[0] == pytest.approx(expected)
+    assert weighted_auc(p, u, chances) == pytest.approx(wins / (len(p) * sum(1 - c for c in chances)))
 
 
 def test_weighted_auc_is_the_true_one_and_its_interval_covers() -> None:
     rng, auc, prior = np.random.default_rng(13), float(norm.cdf(2 / math.sqrt(2))), 0.5
-    values, covered = [], []
+    found = []
     for _ in range(60):
         p, u = case_control(rng, 200, 1000, prior)
-        chances = 1 / (1 + np.exp(-2 * u))  # the posterior of N(1, 1) against N(−1, 1) at one half
-        draws = weighted_auc_draws(p, u, chances, np.full(201, prior), rng)
-        values.append(draws[0])
-        covered.append(np.quantile(draws[1:], 0.05) <= auc <= np.quantile(draws[1:], 0.95))
-    assert np.mean(values) == pytest.approx(auc, abs=0.005)
-    assert np.mean(covered) > 0.8
+        calls = Calls(p > 0, u > 0, 1 / (1 + np.exp(-2 * u)))  # the posterior of N(1, 1) against N(−1, 1) at one half
+        found.append(pu_metrics(p, u, prior, calls=calls, confidence=0.9, n_draws=200).auc)
+    assert np.mean([estimate.value for estimate in found]) == pytest.approx(auc, abs=0.005)
+    assert np.mean([covers(estimate, auc) for estimate in found]) > 0.8
+
+
+def test_rules_that_differ_widen_the_intervals() -> None:
+    p, u = case_control(np.random.default_rng(14), 100, 500, 0.3)
+    shares = ([0.4] * 5, [0.2, 0.3, 0.4, 0.5, 0.6])
+    steady, shaky = (Calls(p > 0, u > 0, by_rule=np.array([[0.8] * 5, of_u])) for of_u in shares)
+    narrow, wide = (pu_metrics(p, u, 0.3, calls=calls).unlabelled.called for calls in (steady, shaky))
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
 # Warning signs

@@ -110,7 +110,7 @@ def judge(
 def cross_fitted(p: Floats, u: Floats, mix: Mix, rule: Rule, method: str, seed: int) -> tuple[Calls, dict[str, Floats]]:
     """Calls and probabilities of every held-out row by a calibration and a threshold that did not see it."""
     of_p, of_u = np.zeros(len(p)), np.zeros(len(u))
-    called_p, called_u = np.zeros(len(p), dtype=bool), np.zeros(len(u), dtype=bool)
+    called_p, called_u, by_rule = np.zeros(len(p), dtype=bool), np.zeros(len(u), dtype=bool), []
     for in_p, in_u in _folds(len(p), len(u), seed):
         # The method of the whole: a fold short of the limit for isotonic regression must not choose another.
         # A single row cannot be left out: it is judged by itself, and its wide intervals say how little that is.
@@ -118,7 +118,9 @@ def cross_fitted(p: Floats, u: Floats, mix: Mix, rule: Rule, method: str, seed: 
         calibrator, threshold = _decide(rest_p, rest_u, mix, rule, method)
         of_p[in_p], of_u[in_u] = calibrator.probability(p[in_p]), calibrator.probability(u[in_u])
         called_p[in_p], called_u[in_u] = of_p[in_p] >= threshold, of_u[in_u] >= threshold
-    calls = Calls(called_p, called_u, with_share(of_u, mix.share, mix.prior))
+        cut = calibrator.score_at(threshold)
+        by_rule.append([(p >= cut).mean(), (u >= cut).mean()])
+    calls = Calls(called_p, called_u, with_share(of_u, mix.share, mix.prior), np.array(by_rule).T)
     return calls, {"positive": of_p, "unlabelled": of_u}
 
 

@@ -29,7 +29,7 @@ from punce.judging.ranking import (
     is_beyond_chance,
     prior_draws,
     score_pair,
-    weighted_auc_draws,
+    weighted_auc,
 )
 from punce.scenario import Scenario, Target, check_prior, check_scenario
 
@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _WIDEST = 0.5  # an interval wider than this tells a person nothing
-_WIDEST_AUC = 0.3  # of the AUC that assumes no shape of the scores; chance and very good are 0.5 apart
+_WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,26 @@ class PUMetrics:
 class Calls:
     """Which held-out rows are called positive, and each unlabelled row's chance of being it, if there is one.
 
-    `chances` are those under the prior of U. Shape: p (n_P,), u (n_U,), chances (n_U,) or None.
+    `chances` are those under the prior of U. `by_rule` are the shares of P and of U that each of K rules, made without
+    one fold, calls positive. Shape: p (n_P,), u (n_U,), chances (n_U,) or None, by_rule (2, K).
     """
 
     p: Flags
     u: Flags
     chances: Floats | None = None
+    by_rule: Floats | None = None
+
+    def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The shares of P and of U called, then draws of them. Shape: (1 + B,) each.
+
+        From their Jeffreys posteriors, because the bootstrap of 20 out of 20 would claim certainty. The rule that will
+        be used is itself a random one: the spread of its fellows (delete-a-group jackknife) is added.
+        """
+        shares = np.stack([_share_draws(flags, n_draws, rng) for flags in (self.p, self.u)])
+        if self.by_rule is not None and (k := self.by_rule.shape[1]) > 1:
+            spread = (self.by_rule - self.by_rule.mean(axis=1, keepdims=True)) * np.sqrt((k - 1) / k)
+            shares[:, 1:] = np.clip(shares[:, 1:] + spread @ rng.standard_normal((k, n_draws)), 0.0, 1.0)
+        return shares[0], shares[1]
 
 
 @dataclass(frozen=True)
@@ -161,8 +175,7 @@ def pu_metrics(
     estimated prior (an interval of the same `confidence`) into every number; without it the prior counts as known.
     `unknown` says why the prior is not known at all: then what depends on it cannot be estimated.
 
-    Intervals: AUC by bootstrap over P and U; t and q are drawn from their Jeffreys posteriors, because the bootstrap of
-    20 out of 20 would claim certainty.
+    Intervals come from draws of t and q (:meth:`Calls.shares`), of the prior, and of AUC_PU by its standard error.
     """
     p, u = score_pair(positive_scores, unlabelled_scores)
     prior = check_prior(prior, open_interval=True)
@@ -174,7 +187,7 @@ def pu_metrics(
     calls = Calls(p > threshold, u > threshold) if calls is None else calls
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
-    shares = _Shares(_share_draws(calls.p, n_draws, rng), _share_draws(calls.u, n_draws, rng), priors)
+    shares = _Shares(*calls.shares(n_draws, rng), priors)
     if not unknown and prior_interval is not None and not is_beyond_chance(p, u):
         unknown = (
             f"labelled rows score no higher than unlabelled ones (AUC {auc_between(p, u):.2f}, {len(p)} labelled rows "
@@ -207,8 +220,9 @@ def _auc(
 ) -> Estimate:
     """AUC, unless what the ranking alone says about it is too vague or impossible."""
     free = _estimate(corrected_auc_draws(p, u, priors, rng), confidence)
-    found = free if chances is None else _estimate(weighted_auc_draws(p, u, chances, priors, rng), confidence)
-    found = replace(found, low=min(max(0.0, found.low), 1.0), high=min(max(0.0, found.high), 1.0))
+    value, scale = (free.value, 1.0) if chances is None else (weighted_auc(p, u, chances), 1.0 - priors[0] / 2)
+    low, high = (float(np.clip(value + scale * (end - free.value), 0.0, 1.0)) for end in (free.low, free.high))
+    found = Estimate(value, low, high)
     if unknown:
         return found.without_value(unknown)
     if free.low > 1.0 or found.value > 1.0:
