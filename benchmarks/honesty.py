@@ -32,6 +32,7 @@ from punce.judging.judgement import Judgement, judge
 from punce.judging.ranking import auc_between
 from punce.judging.used_prior import given_prior
 from punce.labels import POSITIVE
+from punce.priors import PRIORS as PRIOR_METHODS
 from punce.priors import PriorEstimate, estimate_prior
 
 RULES = ("accuracy", "f1", "precision=0.9", "recall=0.9")
@@ -42,6 +43,7 @@ SETS = ("spambase", "mushroom", "banknote", "landsat", "pageblocks", "shuttle")
 FIVE = ("accuracy", "precision", "recall", "f1", "auc")
 N_UNLABELLED = 2_000
 N_FRESH = 40_000
+METHOD = "combined" if "combined" in PRIOR_METHODS else "bbe"
 LINES = RESULTS / "honesty.jsonl"
 
 
@@ -78,7 +80,7 @@ def simulated(
 def _prior(labels: np.ndarray, scores: np.ndarray, known: float | None, seed: int) -> PriorEstimate:
     if known is not None:
         return given_prior(known, labels, "case_control")
-    return estimate_prior(None, labels, "combined", scores=scores, random_state=seed, scenario="case_control")
+    return estimate_prior(None, labels, METHOD, scores=scores, random_state=seed, scenario="case_control")
 
 
 def _judged(scores: np.ndarray, labels: np.ndarray, first: PriorEstimate, rule: str, seed: int) -> Judgement:
