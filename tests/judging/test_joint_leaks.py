@@ -68,7 +68,7 @@ def test_a_table_without_hidden_positives_has_no_columns_to_blame_when_all_of_th
 
 def test_ordinary_scores_are_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     frame, labels = table()
-    monkeypatch.setattr("punce.judging.joint_leaks._Quick", None)
+    monkeypatch.setattr("punce.judging.joint_leaks.QuickModel", None)
     assert found(frame, labels, frame["w"].to_numpy()) is None
 
 

@@ -51,12 +51,14 @@ def test_csv_fit_report_predict(tmp_path: Path) -> None:
     blobs(tmp_path / "march.csv")
     y = blobs(tmp_path / "april.csv", 200, seed=1, label=False)
     run = tmp_path / "run"
-    said = punce("fit", tmp_path / "march.csv", "--label", "fraud", "--id", "name", "--out", run).stdout
+    said = punce("fit", tmp_path / "march.csv", "--label", "fraud", "--id", "name", "--out", run, "--reasons").stdout
     assert "unlabelled rows are positive" in said
+    assert "columns that matter most" in said
     assert "report.html" in said
     assert {p.name for p in run.iterdir()} == EXPECTED | {"scores.parquet"}
     ranked = pd.read_parquet(run / "scores.parquet")
     assert len(ranked) == 440
+    assert ranked["reasons"].str.contains(r" = -?\d.*\([+-]").all()
     assert ranked["probability"].is_monotonic_decreasing
     assert ranked["probability"].between(0.001, 0.999).all()  # what 60 labelled rows can show
     ties = ranked["probability"].diff() == 0
@@ -66,6 +68,8 @@ def test_csv_fit_report_predict(tmp_path: Path) -> None:
     assert metrics["unlabelled"]["accuracy"]["value"] > 0.8
     page = (run / "report.html").read_text()
     assert "<b>d</b>" not in page
+    assert 'id="columns"' in page
+    assert 'class="up"' in page
     (run / "report.html").unlink()
     punce("report", run)
     assert (run / "report.html").read_text() == page

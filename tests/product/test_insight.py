@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from sklearn.metrics import roc_auc_score
 from punce import PUClassifier
 from punce.errors import InputError
 from punce.models.text import TextRoute, without_word, words_of
+from punce.product.insight import reasons_column, reasons_of, shown_importances, telling_columns_in_words
+from punce.product.plan import asked_reasons
 
 NAMES = ["noise", "strong", "weak", "colour"]
 
@@ -142,6 +145,31 @@ def test_a_leak_is_noted(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert "'reviewed'" in note
     assert "--drop reviewed" in note
     assert roc_auc_score(labels, model.decision_scores_) > 0.99
+
+
+def test_what_the_page_and_the_ranked_list_say(
+    fitted: PUClassifier, rows: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, labels = rows
+    shown = shown_importances(fitted)
+    assert shown is not None
+    assert (shown.columns[0].name, shown.of) == ("strong", 4)
+    assert telling_columns_in_words(fitted).startswith("strong")
+    assert "noise" not in telling_columns_in_words(fitted)
+    gap = int(np.flatnonzero(frame["strong"].isna() & (labels == 0))[0])
+    reasons = reasons_of(fitted, frame, np.array([gap]), most=4)[0]
+    assert {"strong = missing", f"colour = {frame['colour'][gap]}"} <= {reason.text for reason in reasons}
+    monkeypatch.setattr("punce.product.insight.MOST_WITH_REASONS", 2)
+    column = reasons_column(fitted, frame, np.flatnonzero(labels == 0)[:5])
+    assert [bool(text) for text in column] == [True, True, False, False, False]
+    assert re.fullmatch(r"\w+ = [^;]+ \([+-]\d\.\d\d\)(; \w+ = [^;]+ \([+-]\d\.\d\d\)){2}", column[0])
+
+
+def test_reasons_are_refused_before_training_where_there_are_none() -> None:
+    assert asked_reasons("table", True) == {"reasons": True}
+    assert asked_reasons("image", False) == {}
+    with pytest.raises(InputError, match="images have neither"):
+        asked_reasons("image", True)
 
 
 class _Counts:

@@ -8,7 +8,17 @@ import numpy as np
 import pandas as pd
 
 from punce.report import ReportContent
-from punce.report.content import DataFacts, Interval, OtherEstimate, PriorFacts, Quality, Threshold
+from punce.report.content import (
+    ColumnImportance,
+    DataFacts,
+    Importances,
+    Interval,
+    OtherEstimate,
+    PriorFacts,
+    Quality,
+    RowReason,
+    Threshold,
+)
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import row_map, top_rows
 
@@ -86,6 +96,10 @@ def content(
             table=rows,
             texts=words,
             images=pictures,
+            reasons=None if images else [(RowReason("amount = 12", 1.5), RowReason("visits = 3", -0.25))] * n_points,
+        ),
+        importances=Importances(
+            (ColumnImportance("amount", 0.12, 0.08, 0.16), ColumnImportance("country", 0.001, -0.002, 0.004)), of=3
         ),
         sensitivity=prior_sensitivity(p, u, PRIOR, 0.5),
         training={"probe": tuple({"epoch": float(e), "risk": 1.0 / e} for e in range(1, 21))},
@@ -120,7 +134,8 @@ def hostile(bad: tuple[str, ...] = HOSTILE) -> ReportContent:
         threshold=replace(base.threshold, rule=every),
         histogram=replace(base.histogram, axis=every),
         map=row_map(xy, probability, labels, pick, method=every, table=frame, texts=pick),
-        top=top_rows(probability, pick, table=frame, texts=pick),
+        top=top_rows(probability, pick, table=frame, texts=pick, reasons=[tuple(RowReason(b, -1.0) for b in bad)] * n),
+        importances=Importances(tuple(ColumnImportance(b, 0.1, 0.05, 0.2) for b in bad), of=n),
         training={b: ({"epoch": 1.0, b: 0.5}, {"epoch": 2.0, b: 0.4}) for b in bad},
         comparison={b: {c: c for c in bad} for b in bad},
         configuration={b: {b: b, "list": list(bad)} for b in bad},

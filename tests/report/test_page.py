@@ -9,7 +9,18 @@ import pytest
 
 from punce.report import ReportContent, render_report
 from punce.report.charts import tick_label, ticks
-from punce.report.content import DataFacts, Interval, PriorFacts, Quality, ReviewCurve, TopRow, TopRows
+from punce.report.content import (
+    ColumnImportance,
+    DataFacts,
+    Importances,
+    Interval,
+    PriorFacts,
+    Quality,
+    ReviewCurve,
+    RowReason,
+    TopRow,
+    TopRows,
+)
 from punce.report.words import (
     count,
     decimals_of,
@@ -48,8 +59,8 @@ def test_headline_without_interval_or_without_prior() -> None:
 
 
 def test_sections_come_in_order_and_only_when_filled() -> None:
-    order = ["comparison", "quality", "scores", "review", "map", "top", "sensitivity", "training", "data"]
-    order += ["configuration", "warnings"]
+    order = ["comparison", "quality", "scores", "review", "map", "columns", "top", "sensitivity", "training"]
+    order += ["data", "configuration", "warnings"]
     full = render_report(content())
     assert re.findall(r'<section id="(\w+)">', full) == order
     assert re.findall(r'<li><a href="#(\w+)">', full) == order
@@ -142,6 +153,28 @@ def test_shares_of_several_runs_are_shown_in_per_cent_and_sort_by_number() -> No
     assert '<td class="num" data-value="1.0">100.0 %</td>' in page
     assert "Share of positives" in page
     assert "<bdi>12</bdi>" in page
+
+
+def test_columns_and_reasons_are_shown_with_what_is_not_known() -> None:
+    columns = (
+        ColumnImportance("amount", 0.1234, 0.08, 0.16),
+        ColumnImportance("age", 0.001, -0.002, 0.004),
+        ColumnImportance("rare", 0.0),
+    )
+    row = TopRow(1, "r", 0.9, reasons=(RowReason("amount = 3", 1.234), RowReason("age = 40", -0.5)))
+    html = render_report(ReportContent("t", importances=Importances(columns, of=40), top=TopRows((row,))))
+    said = text_of(html)
+    assert "amount 12.3 8.0 to 16.0" in said
+    assert "age 0.1 −0.2 to 0.4" in said
+    assert "rare not measured" in said
+    assert "The other 37 columns" in said
+    assert re.findall(r'class="unsure"><bdi>(\w+)', html) == ["age", "rare"]
+    assert "amount = 3 +1.23" in said
+    assert "age = 40 −0.50" in said
+    assert '<span class="down">−0.50' in html
+    assert "Why a row ranks high" not in said
+    without = text_of(render_report(ReportContent("t", top=TopRows((replace(row, reasons=()),)))))
+    assert "Why a row ranks high" in without
 
 
 def test_short_row_names_are_not_broken() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _THRESHOLD = "accuracy, f1, precision=0.9, recall=0.95 or a probability."
 _TARGET = "Whom numbers and model are for: unlabelled, the rows of this file, or population, new rows."
 _ENCODER = "auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
+_REASONS = "Add a column to the ranked list: the columns or words that moved each row most (first 1,000 rows)."
 _IN_WORDS = {
     "recall": "of the positives, found (recall)",
     "precision": "of those called positive, right (precision)",
@@ -58,6 +59,7 @@ def fit(
     header: reading.Header = "auto",
     decimal: reading.Decimal = None,
     table: reading.Table = None,
+    reasons: Annotated[bool, typer.Option("--reasons", help=_REASONS)] = False,
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
@@ -110,11 +112,12 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
 
     with without_collection():
         source, model = _options(given, chosen)
+    results = {name: given[name] for name in ("scores", "reasons")}
     if given["dry_run"]:
         from punce.product.plan import plan_fit
 
         console = Console()
-        plan = plan_fit(source, model, folder, scores=given["scores"], say=console.print)
+        plan = plan_fit(source, model, folder, say=console.print, **results)
         console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
         return
     with without_collection():
@@ -122,7 +125,7 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
         from punce.training import collectives
     with collectives.joined():  # under torchrun every rank runs this command
         console = Console(quiet=collectives.rank() > 0)
-        outcome = run_fit(source, model, folder, scores=given["scores"], say=console.print)
+        outcome = run_fit(source, model, folder, say=console.print, **results)
         _say_outcome(console, outcome)
 
 
@@ -139,6 +142,7 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
 
     from punce.labels import UNLABELLED
     from punce.options import ran_in_words
+    from punce.product.insight import telling_columns_in_words
 
     classifier, labels = outcome.classifier, outcome.data.labels
     assert labels is not None
@@ -157,6 +161,8 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
     for reason, names in classifier.metrics_.reasons.items():
         console.print(f"{', '.join(names)} cannot be estimated: {escape(reason)}", highlight=False)
     console.print(f"learned by {ran_in_words(classifier.ran_)}", highlight=False, markup=False, soft_wrap=True)
+    if columns := telling_columns_in_words(classifier):
+        console.print(f"columns that matter most: {escape(columns)}", highlight=False)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
     where = f"\nthe page: {outcome.folder / 'report.html'}    everything: {outcome.folder}"

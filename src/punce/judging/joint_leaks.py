@@ -110,7 +110,7 @@ def find_joint_leak(
         return None
     rows = _sampled(is_p, seed)
     names = telling_columns(binned[rows], scores[rows], columns, _MOST_COLUMNS)
-    quick = _Quick(binned[rows], is_p[rows], {name: columns[name] for name in names}, seed)
+    quick = QuickModel(binned[rows], is_p[rows], {name: columns[name] for name in names}, seed)
     everything = quick.out_of_fold(())
     if quick.hidden(everything) > _STILL:
         return None
@@ -125,7 +125,7 @@ def find_joint_leak(
     return JointLeak(blamed, quick.auc(everything), auc, quick.hidden(everything), share, true_auc)
 
 
-class _Quick:
+class QuickModel:
     """Boosting of labelled against unlabelled rows, out of fold, without some of the columns."""
 
     def __init__(self, values: Values, is_p: Flags, columns: Mapping[str, Rows], seed: int) -> None:
@@ -136,12 +136,15 @@ class _Quick:
             self._folds[side] = np.random.default_rng(seed).permutation(int(side.sum())) % _FOLDS
 
     def hidden(self, scores: Floats) -> float:
+        """The largest share of positives among the unlabelled rows that these scores leave room for."""
         return most_hidden(scores, self._is_p)
 
     def auc(self, scores: Floats) -> float:
+        """AUC of labelled against unlabelled rows."""
         return auc_between(scores[self._is_p], scores[~self._is_p])
 
     def out_of_fold(self, without: Collection[str]) -> Floats:
+        """Scores of all rows by models that did not see them, nor these columns. Shape: (n,)."""
         return self._fitted(without)[0]
 
     def worst(self, without: Collection[str]) -> list[str]:
@@ -191,7 +194,7 @@ def _sampled(is_p: Flags, seed: int) -> Rows:
     return np.sort(np.concatenate([labelled[:_MOST_LABELLED], others[:_MOST_UNLABELLED]]))
 
 
-def _blamed(quick: _Quick) -> tuple[str, ...] | None:
+def _blamed(quick: QuickModel) -> tuple[str, ...] | None:
     """Columns without which the rest is ordinary; None if there are no such few."""
     blamed: tuple[str, ...] = ()
     while len(blamed) < min(_MOST_NAMED, len(quick.columns) - 1):
@@ -201,7 +204,7 @@ def _blamed(quick: _Quick) -> tuple[str, ...] | None:
     return None
 
 
-def _needed(quick: _Quick, blamed: tuple[str, ...]) -> tuple[str, ...]:
+def _needed(quick: QuickModel, blamed: tuple[str, ...]) -> tuple[str, ...]:
     """Without the columns that can come back and leave the rest ordinary."""
     for name in blamed[:-1]:
         fewer = tuple(other for other in blamed if other != name)
@@ -210,7 +213,7 @@ def _needed(quick: _Quick, blamed: tuple[str, ...]) -> tuple[str, ...]:
     return blamed
 
 
-def _completed(quick: _Quick, blamed: tuple[str, ...]) -> tuple[str, ...]:
+def _completed(quick: QuickModel, blamed: tuple[str, ...]) -> tuple[str, ...]:
     """With the columns that give the label away only together with these: taking out either is enough to stop it."""
     candidates = [name for name in quick.worst(()) if name not in blamed][:_MOST_NAMED]
     for named in (blamed, *((*blamed, name) for name in candidates)):

@@ -77,6 +77,11 @@ class Insight:
             self._measured: tuple[Importance, ...] = self._route.importances()  # type: ignore[attr-defined]
         return self._measured
 
+    @property
+    def explains_quickly(self) -> bool:
+        """Whether many rows can be explained: not where a pretrained encoder reads every changed text."""
+        return bool(getattr(self._route, "reads_quickly", True))
+
     def explain(self, X: Any, most: int = 3, *, training_rows: Any = None, background: Any = None) -> pd.DataFrame:
         """Which columns or words moved each row's score most: `most` lines a row, the strongest first.
 

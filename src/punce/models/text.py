@@ -79,6 +79,11 @@ class TextRoute:
         """What the head sees. Shape: (n, D)."""
         return self._reader.embed(as_texts(X))
 
+    @property
+    def reads_quickly(self) -> bool:
+        """Whether texts are read as word counts."""
+        return self._reader.how == WordVectors.how
+
     def reasons(self, X: Any, rows: Any = None, background: Any = None) -> list[list[Reason]]:
         """Each text's words with their effects: its score, by the final model, less that without the word."""
         if background is not None:

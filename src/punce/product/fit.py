@@ -31,8 +31,9 @@ from punce.data.image_files import ImageFiles
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.options import ALWAYS, check_options, ran_in_words
+from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import ranked_rows, report_content
-from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, read_and_check
+from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, asked_reasons, read_and_check
 from punce.report import write_report
 from punce.report.json_tree import encode
 from punce.storage.files import replacing, write_text
@@ -49,13 +50,18 @@ class FitOutcome:
     warnings: tuple[str, ...]
 
 
-def run_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> FitOutcome:
-    """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
+def run_fit(
+    source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say, reasons: bool = False
+) -> FitOutcome:
+    """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print).
+
+    With `reasons` the ranked list says of its first 1,000 rows which columns or words moved them most.
+    """
     classifier = PUClassifier(**model.arguments(), progress=True)
     classifier.check_arguments()
     data, checked = read_and_check(source, say)
     classifier.set_params(kind=data.kind)
-    options = {"data": asdict(source), "model": model.applying(data.kind)}
+    options = {"data": asdict(source), "model": model.applying(data.kind), **asked_reasons(data.kind, reasons)}
     folder = RunFolder(out, {**options, "scores": scores, "rows": len(data)})
     with folder.held(say):
         X = data.load()
@@ -79,11 +85,12 @@ def _reading(data: UserData) -> dict[str, Any]:
 
 def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:
     out, classifier, data = outcome.folder, outcome.classifier, outcome.data
+    shown_importances(classifier)  # before the classifier is saved, which keeps what was measured
     classifier.save(out / "model")
     if data.unreadable:
         listed = pd.DataFrame(data.unreadable.items(), columns=["file", "reason"])
         write_text(out / "unreadable.csv", listed.to_csv(index=False))
-    _write_scores(out, data, classifier, scores)
+    _write_scores(out, data, classifier, scores, X if options.get("reasons") else None)
     write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
     content = report_content(classifier, data, checked, X, outcome.warnings, options)
@@ -143,15 +150,15 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
     return plain
 
 
-def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str) -> None:
-    """The ranked list: the unlabelled rows from the most to the least probable.
+def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str, X: Any = None) -> None:
+    """The ranked list: the unlabelled rows from the most to the least probable; with the rows `X` also why.
 
     A row is seen in training where the model that scored it was trained with the row among the unlabelled ones.
     """
     assert data.labels is not None
     probability, scores = classifier.scores_, classifier.decision_scores_
     rows = ranked_rows(data.labels, probability, scores)
-    columns = {
+    columns: dict[str, Any] = {
         "rank": np.arange(1, len(rows) + 1),
         "row": rows,
         "id": data.ids[rows].astype(str),
@@ -159,6 +166,8 @@ def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str
         "score": scores[rows],
         "seen_in_training": classifier.seen_in_training_[rows],
     }
+    if X is not None:
+        columns["reasons"] = reasons_column(classifier, X, rows)
     with replacing(out / f"scores.{form}") as temporary:
         write = pd.DataFrame(columns).to_csv if form == "csv" else pd.DataFrame(columns).to_parquet
         write(temporary, index=False)

@@ -17,6 +17,7 @@ from punce.judging.calibration import with_share
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.product.insight import reasons_of, shown_importances
 from punce.report import ReportContent
 from punce.report.content import (
     DataFacts,
@@ -59,6 +60,7 @@ def report_content(
         histogram=score_histogram(p, u),
         review=None if unknown else review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(used)),
         map=_map(classifier, data, X),
+        importances=shown_importances(classifier),
         top=_top(classifier, data, X),
         sensitivity=() if unknown else _sensitivity(classifier, on_u),
         training=_training(classifier.history_),
@@ -171,7 +173,8 @@ def _top(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
     assert data.labels is not None
     best = ranked_rows(data.labels, classifier.scores_, classifier.decision_scores_)[:100]
     names = [str(data.ids[int(i)]) for i in best]
-    return top_rows(classifier.scores_[best], names, **_shown(data, X, best))
+    why = reasons_of(classifier, X, best)
+    return top_rows(classifier.scores_[best], names, reasons=why, **_shown(data, X, best))
 
 
 def _training(history: list[dict[str, Any]]) -> dict[str, tuple[dict[str, float | None], ...]]:

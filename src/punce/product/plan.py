@@ -18,7 +18,7 @@ from punce.data.read import check_request
 from punce.errors import InputError
 from punce.judging.thresholds import check_rule
 from punce.labels import require_positive_and_unlabelled
-from punce.options import DEFAULTS, check_arguments, check_options, describe
+from punce.options import DEFAULTS, check_arguments, check_explained, check_options, describe
 from punce.scenario import Scenario, Target
 from punce.storage.files import locked, write_text
 
@@ -185,12 +185,21 @@ def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:
     return data, checked
 
 
-def plan_fit(source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say) -> str:
+def asked_reasons(kind: str, reasons: bool) -> dict[str, bool]:
+    """What the configuration says of reasons; refuses them for rows that can have none, before training."""
+    if reasons:
+        check_explained(kind)
+    return {"reasons": True} if reasons else {}
+
+
+def plan_fit(
+    source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say, reasons: bool = False
+) -> str:
     """What :func:`run_fit` would do, after the same reading and checks, without training or writing."""
     asked = model.arguments()
     model.check()
     data, _ = read_and_check(source, say)
-    options = {"data": asdict(source), "model": model.applying(data.kind)}
+    options = {"data": asdict(source), "model": model.applying(data.kind), **asked_reasons(data.kind, reasons)}
     resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
     how = describe(check_options(data.kind, asked), asked)
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"

@@ -186,6 +186,41 @@ class RowMap:
 
 
 @dataclass(frozen=True)
+class ColumnImportance:
+    """How much the AUC of labelled against unlabelled rows drops when the column is shuffled."""
+
+    name: str
+    drop: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def is_known_to_matter(self) -> bool:
+        """Whether the interval lies above 0, as it is shown: with one decimal of a point."""
+        return self.low is not None and self.low >= 0.0005
+
+
+@dataclass(frozen=True)
+class Importances:
+    """The most important of the `of` columns, most important first."""
+
+    columns: tuple[ColumnImportance, ...]
+    of: int
+    confidence: float = 0.9
+
+    def __post_init__(self) -> None:
+        _require(0 < len(self.columns) <= self.of, "importances: columns must be 1 to `of`")
+
+
+@dataclass(frozen=True)
+class RowReason:
+    """A column with its value, or a word, and how much it moved the row's score."""
+
+    text: str
+    effect: float
+
+
+@dataclass(frozen=True)
 class TopRow:
     """One of the highest-ranked unlabelled rows; `values` belong to TopRows.columns, `thumbnail` is a data URI."""
 
@@ -195,6 +230,7 @@ class TopRow:
     values: tuple[Cell, ...] = ()
     text: str | None = None
     thumbnail: str | None = None
+    reasons: tuple[RowReason, ...] = ()
 
     def __post_init__(self) -> None:
         if self.thumbnail is not None:
@@ -239,6 +275,7 @@ class ReportContent:
     histogram: Histogram | None = None
     review: ReviewCurve | None = None
     map: RowMap | None = None
+    importances: Importances | None = None
     top: TopRows | None = None
     sensitivity: tuple[SensitivityRow, ...] = ()
     training: dict[str, tuple[dict[str, float | None], ...]] = field(default_factory=dict)

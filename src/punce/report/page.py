@@ -21,6 +21,7 @@ import jinja2
 from markupsafe import Markup
 
 from punce.report import charts, words
+from punce.report.columns import importance_lines
 from punce.report.content import Cell, ReportContent, TopRows
 from punce.report.json_tree import encode
 from punce.storage.files import write_text
@@ -77,10 +78,11 @@ def page_environment(package: str = "punce.report") -> jinja2.Environment:
 def _template() -> jinja2.Template:
     # The template calls these; it never sees Python beyond them.
     environment = page_environment()
-    names = ("count", "percent", "percent_range", "level", "number", "sort_key", "shorten")
+    names = ("count", "percent", "percent_range", "level", "number", "sort_key", "shorten", "points", "signed")
     environment.filters.update({name: getattr(words, name) for name in names})
     environment.globals.update(
         charts=charts,
+        importance_lines=importance_lines,
         measures=words.MEASURES,
         measure_sentence=words.measure_sentence,
         review_goals=words.review_goals,
@@ -143,6 +145,7 @@ def sections(content: ReportContent) -> list[tuple[str, str, bool]]:
         ("scores", "Scores", content.histogram is not None),
         ("review", "Review", content.review is not None),
         ("map", "Map", content.map is not None),
+        ("columns", "Columns", content.importances is not None),
         ("top", "Top rows", content.top is not None and bool(content.top.rows)),
         ("sensitivity", "What if", bool(content.sensitivity)),
         ("training", "Training", bool(content.training)),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from punce.errors import InputError
-from punce.report.content import Cell, RowMap, ThumbnailSheet, TopRow, TopRows
+from punce.report.content import Cell, RowMap, RowReason, ThumbnailSheet, TopRow, TopRows
 from punce.report.words import shorten
 from punce.training.cpus import limited_threads
 
@@ -106,6 +106,7 @@ def top_rows(
     table: pd.DataFrame | None = None,
     texts: Sequence[str] | None = None,
     images: Sequence[Any] | None = None,
+    reasons: Sequence[tuple[RowReason, ...]] | None = None,
 ) -> TopRows:
     """The `limit` unlabelled rows of highest probability, ties in row order, with what a reviewer wants to see."""
     values = np.asarray(probability, dtype=np.float64)
@@ -120,6 +121,7 @@ def top_rows(
             values=cells[rank] if cells else (),
             text=shorten(str(texts[i]), _TABLE_TEXT) if texts is not None else None,
             thumbnail=thumbnail(images[i]) if images is not None else None,
+            reasons=reasons[i] if reasons is not None else (),
         )
         for rank, i in enumerate(best.tolist())
     )

@@ -45,6 +45,16 @@ def percent(value: float | None, digits: int = 1) -> str:
     return MISSING if value is None or not math.isfinite(value) else f"{100 * value:.{digits}f}{NBSP}%"
 
 
+def points(value: float) -> str:
+    """0.1643 -> 16.4, −0.0004 -> 0.0: hundredths, for differences of shares."""
+    return f"{round(100 * value, 1) + 0.0:.1f}".replace("-", "−")  # + 0.0: there is a −0.0
+
+
+def signed(value: float) -> str:
+    """1.337 -> +1.34."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
 def level(confidence: float) -> str:
     """0.95 -> 95 %, 0.995 -> 99.5 %."""
     return f"{100 * confidence:g}{NBSP}%"
