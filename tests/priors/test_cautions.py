@@ -43,7 +43,7 @@ def test_nothing_tells_rows_apart() -> None:
 
 
 def test_wide_interval() -> None:
-    data = gaussians(0.7, n_p=30, n_u=100, gap=2.0)
+    data = gaussians(0.6, n_p=100, n_u=500, gap=2.0)
     found, texts = warned(data.X, data.labels, classifier=fast_classifier())
     assert found.high - found.low > 0.3
     assert any("is too wide to plan with" in text for text in texts)
@@ -53,7 +53,7 @@ def test_wide_interval() -> None:
 def test_estimate_on_its_bound(share: float, word: str) -> None:
     labels = np.r_[np.ones(100), np.zeros(200)]
     scores = np.arange(300.0) * (1 if share else -1)  # unlabelled rows all above, or all below
-    _, texts = warned(None, labels, scores=scores)
+    _, texts = warned(None, labels, "bbe", scores=scores)
     assert any(f"is the {word} this method can give" in text for text in texts)
 
 

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
 
 def test_unknown_method_names_the_known_ones() -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
-    with pytest.raises(InputError, match="no prior estimator is called 'magic'; there are bbe, "):
+    with pytest.raises(InputError, match="no prior estimator is called 'magic'; there are combined, bbe, "):
         estimate_prior(data.X, data.labels, "magic")
 
 
 def test_unknown_and_misplaced_options_are_refused() -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
-    with pytest.raises(InputError, match=r"bbe: .*'colour'"):
+    with pytest.raises(InputError, match=r"combined: .*'colour'"):
         estimate_prior(data.X, data.labels, colour=3)
     with pytest.raises(InputError, match="belong to one method"):
         estimate_prior(data.X, data.labels, "all", delta=0.1)  # type: ignore[call-overload]

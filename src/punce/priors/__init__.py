@@ -14,19 +14,23 @@ import numpy.typing as npt
 from punce.errors import InputError
 from punce.labels import NEGATIVE, as_labels
 from punce.priors.bbe import BBE
+from punce.priors.combined import Combined
 from punce.priors.dedpul import DEDPUL
 from punce.priors.elkan_noto import ElkanNoto
 from punce.priors.estimate import run_all, run_one
 from punce.priors.kernel_mean import KM1, KM2
 from punce.priors.pen_l1 import PenL1
 from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, RawEstimate
+from punce.priors.roc import ROC
 from punce.priors.sample import PriorEstimator, Sample, read_sample
 from punce.priors.tedn import TEDn
 from punce.priors.tice import TIcE
 from punce.scenario import Scenario, check_scenario
 
 PRIORS: dict[str, type[PriorEstimator]] = {
+    "combined": Combined,
     "bbe": BBE,
+    "roc": ROC,
     "tedn": TEDn,
     "dedpul": DEDPUL,
     "km1": KM1,
@@ -44,7 +48,7 @@ def estimate_prior(X: Any, labels: Any, method: str = ..., scores: Any = ..., **
 def estimate_prior(
     X: Any,
     labels: Any,
-    method: str = "bbe",
+    method: str = "combined",
     scores: Any = None,
     random_state: int | None = 0,
     scenario: Scenario = "single_set",
@@ -56,7 +60,8 @@ def estimate_prior(
     `X` holds n rows (array, DataFrame with categories and missing values, sparse matrix, list of texts, images), or
     None when `scores` stand alone. `labels`: 1 labelled positive, 0 unlabelled; rows labelled -1 are set aside.
     `scores` (n,) rank rows, larger is more positive, and must come from a model that did **not** see the row;
-    without them an out-of-fold P-vs-U model is fitted, `classifier` or a well-regularised gradient boosting.
+    without them out-of-fold P-vs-U models are fitted: `classifier`, or a well-regularised gradient boosting, which
+    ``"combined"`` accompanies by a linear and a kernel model.
     `method` is a name in :data:`PRIORS`, or ``"all"`` for every one in a table; `options` go to the method's class.
 
     `scenario` changes only the population prior: the share among the unlabelled rows is estimated the same way.
@@ -99,6 +104,8 @@ __all__ = [
     "KM1",
     "KM2",
     "PRIORS",
+    "ROC",
+    "Combined",
     "ElkanNoto",
     "PenL1",
     "PriorEstimate",

@@ -28,7 +28,7 @@ _PENALTIES = ("wilson", "hoeffding")
 
 @dataclass(frozen=True)
 class BBE(PriorEstimator):
-    """The default. Reads scores only by rank: any increasing map of them gives the same answer.
+    """Reads scores only by rank: any increasing map of them gives the same answer.
 
     `penalty` is the confidence bound that chooses the threshold:
 

@@ -56,6 +56,11 @@ def about_scores(sample: Sample) -> list[str]:
 
 def about_estimate(method: str, estimate: RawEstimate) -> list[str]:
     """What the estimate itself shows."""
+    if estimate.reason:
+        return [
+            f"{method}: the share cannot be known from these rows: {estimate.reason}; check a few rows by hand, give "
+            "better columns, or set the prior by hand if you know it"
+        ]
     cautions = []
     if estimate.bound == "upper":
         cautions.append(

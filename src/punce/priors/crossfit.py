@@ -64,12 +64,19 @@ def default_classifier(rows: Rows, seed: int) -> Any:
 
 
 def out_of_fold(
-    X: Any, is_p: npt.NDArray[np.bool_], classifier: Any, seed: int, *, repeats: int | None = None
+    X: Any,
+    is_p: npt.NDArray[np.bool_],
+    classifier: Any,
+    seed: int,
+    *,
+    repeats: int | None = None,
+    fold_with: npt.NDArray[np.intp] | None = None,
 ) -> OutOfFold:
     """Score every row by models that did not see it, averaged over repeated foldings.
 
     Few positives make the folding itself a source of noise, so it is repeated more often the fewer there are.
-    Folds keep the share of labelled rows. `X` is anything rows can be taken from.
+    Folds keep the share of labelled rows. `X` is anything rows can be taken from. `fold_with` (n,) names the row whose
+    fold a row joins: a model that saw a row's copy with the other label has seen the row.
     """
     n_p, n_u = int(is_p.sum()), int((~is_p).sum())
     if n_u < 2:
@@ -82,7 +89,7 @@ def out_of_fold(
     # With few positives every one that is held out is missed in training: more folds, and more foldings.
     folds = 5 if n_p >= 50 else min(10, n_p)
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
-    splits = [split for k in range(repeats) for split in _splits(is_p, seed + k, min(folds, n_p, n_u))]
+    splits = [split for k in range(repeats) for split in _splits(is_p, seed + k, min(folds, n_p, n_u), fold_with)]
     tasks = [partial(_held_out_scores, X, is_p, classifier, *split) for split in splits]
     total = np.zeros(len(is_p))
     found = in_parallel(tasks, threads_for(int(np.prod(np.shape(X)))))
@@ -127,11 +134,17 @@ def _held_out_scores(
 
 
 def _splits(
-    is_p: npt.NDArray[np.bool_], seed: int, folds: int
+    is_p: npt.NDArray[np.bool_], seed: int, folds: int, fold_with: npt.NDArray[np.intp] | None
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
     rng = np.random.default_rng(seed)
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    for train, held_out in splitter.split(np.zeros(len(is_p)), is_p):
+    fold = np.empty(len(is_p), dtype=np.intp)
+    for k, (_, held_out) in enumerate(splitter.split(np.zeros(len(is_p)), is_p)):
+        fold[held_out] = k
+    if fold_with is not None and all(len(np.unique(fold[fold_with][side])) > 1 for side in (is_p, ~is_p)):
+        fold = fold[fold_with]  # unless all of one side would be held out together
+    for k in np.unique(fold):
+        train, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         parts = [train[is_p[train]], train[~is_p[train]]]
         # More rows than this cost time and change the scores hardly.
         kept = [rng.permutation(part)[:MAX_TRAINING_ROWS] for part in parts]

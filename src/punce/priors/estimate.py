@@ -80,6 +80,7 @@ def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scena
         population_prior=population_prior(value, sample.n_p, sample.n_u, scenario),
         label_frequency=label_frequency(value, sample.n_p, sample.n_u),
         warnings=tuple(about_estimate(method, found)),
+        reason=found.reason,
     )
 
 

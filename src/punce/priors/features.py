@@ -63,10 +63,12 @@ class Rows:
         """
         if self.is_sparse:
             return self
-        narrow = self._narrow()
+        narrow = self.narrow
         return Rows(_quantile_codes(narrow), narrow.categorical, narrow.notes)
 
-    def _narrow(self) -> Rows:
+    @cached_property
+    def narrow(self) -> Rows:
+        """The same rows with at most 256 columns; wider ones as their principal components, on one scale."""
         if self.values.shape[1] <= MAX_COLUMNS:
             return self
         note = f"{self.values.shape[1]} columns were projected to {PROJECTED} principal components"

@@ -75,6 +75,8 @@ class RawEstimate:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     bound: Bound | None = None
     notes: tuple[str, ...] = ()
+    reason: str = ""
+    """Why the share cannot be known; empty where it can."""
 
     @classmethod
     def resampled(

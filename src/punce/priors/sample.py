@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing as take_rows
 from punce.columns.encoder import EncodedTable
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, as_labels, require_positive_and_unlabelled
+from punce.priors.copies import Copies, find_copies
 from punce.priors.crossfit import OutOfFold, check_classifier, default_classifier, out_of_fold
 from punce.priors.features import Float, Rows, as_rows
 from punce.priors.result import RawEstimate
@@ -80,7 +81,14 @@ class Sample:
     @cached_property
     def fitted(self) -> OutOfFold:
         """Out-of-fold scores of the P-vs-U model."""
-        return out_of_fold(self.model_rows, self.is_p, self.classifier, self.seed)
+        return out_of_fold(self.model_rows, self.is_p, self.classifier, self.seed, fold_with=self.copies.fold_with)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Rows that are exact copies of others; none where only scores were given."""
+        if self.X is None:
+            return Copies(np.arange(len(self.is_p)), 0.0)
+        return find_copies(self.rows.values, self.is_p)
 
     @cached_property
     def scores(self) -> Scores:

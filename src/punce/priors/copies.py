@@ -1,0 +1,48 @@
+"""Unlabelled rows that are exact copies of labelled ones: where rows hardly repeat, they are known positives."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+_CHANCE = 0.1  # share of the unlabelled rows that repeat each other, from which copies may be chance
+
+
+class Copies(NamedTuple):
+    """`fold_with` (n,): the row each row shares its fold with, itself for most. `share`: known positives among U."""
+
+    fold_with: npt.NDArray[np.intp]
+    share: float
+
+
+def find_copies(values: Any, is_p: npt.NDArray[np.bool_]) -> Copies:
+    """Copies in `values` (n, d), dense or CSR.
+
+    A few columns of few values repeat by chance, in both classes. That shows in how often unlabelled rows repeat
+    each other: where more than a tenth of them do, nothing is concluded and rows are left as they are.
+    """
+    fold_with = _first_equal(values, is_p)
+    of_unlabelled = fold_with[~is_p]
+    if len(np.unique(of_unlabelled)) < (1.0 - _CHANCE) * len(of_unlabelled):
+        return Copies(np.arange(len(is_p)), 0.0)
+    return Copies(fold_with, float(is_p[of_unlabelled].mean()))
+
+
+def _first_equal(values: Any, is_p: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Of every row the first row equal to it; labelled rows count as earlier than unlabelled ones."""
+    keys: list[Any]
+    if sparse.issparse(values):
+        matrix: Any = values
+        ends = itertools.pairwise(matrix.indptr.tolist())
+        keys = [(matrix.indices[a:b].tobytes(), matrix.data[a:b].tobytes()) for a, b in ends]
+    else:
+        keys = [row.tobytes() for row in np.ascontiguousarray(values)]
+    first: dict[Any, int] = {}
+    found = np.empty(len(keys), dtype=np.intp)
+    for row in np.argsort(~is_p, kind="stable").tolist():
+        found[row] = first.setdefault(keys[row], row)
+    return found
