@@ -40,6 +40,7 @@ def test_cross_fitted_quality_is_not_flattered(honesty: ModuleType, prior: float
         assert np.mean(covered) >= 0.75, metric  # 90 % intervals, 40 draws
 
 
+@pytest.mark.filterwarnings("ignore")  # the estimate of the prior warns, and should
 def test_useless_scores_are_never_given_a_number(honesty: ModuleType) -> None:
     for seed in range(6):
         found = honesty.simulated("noise", (30, 100, 500)[seed % 3], 0.3, False, seed, ("accuracy",))["accuracy"]

@@ -17,7 +17,7 @@ number, its estimate has no value and a reason: "cannot be estimated" is an answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -55,9 +55,10 @@ class Estimate:
             return f"cannot be estimated: {self.reason}" if self.reason else "cannot be estimated"
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
 
-    def without_value(self, reason: str) -> Estimate:
-        """The same interval, but no number to rely on."""
-        return replace(self, value=np.nan, reason=reason)
+    @classmethod
+    def impossible(cls, reason: str) -> Estimate:
+        """No number: an interval under an assumption that is known to fail would be taken for one."""
+        return cls(np.nan, np.nan, np.nan, reason)
 
 
 @dataclass(frozen=True)
@@ -224,16 +225,16 @@ def _auc(
     low, high = (float(np.clip(value + scale * (end - free.value), 0.0, 1.0)) for end in (free.low, free.high))
     found = Estimate(value, low, high)
     if unknown:
-        return found.without_value(unknown)
+        return Estimate.impossible(unknown)
     if free.low > 1.0 or found.value > 1.0:
-        return found.without_value(
+        return Estimate.impossible(
             f"labelled rows rank higher above unlabelled ones than a perfect classifier would put them at a share of "
             f"positives of {priors[0]:.2f}"
         )
     if free.high - free.low > _WIDEST_AUC:
         ends = f"{max(0, free.low):.2f} and {min(1, free.high):.2f}"
         what = f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
-        return found.without_value(f"{what} leave it anywhere between {ends}")
+        return Estimate.impossible(f"{what} leave it anywhere between {ends}")
     return found
 
 
@@ -268,11 +269,11 @@ _CONTRADICTION = (
 def _stated(estimate: Estimate, reason: str = "") -> Estimate:
     """The estimate, or none where there is a reason or its interval is too wide to tell anything."""
     if reason:
-        return estimate.without_value(reason)
+        return Estimate.impossible(reason)
     if np.isnan(estimate.value):
-        return estimate.without_value("no row is called positive")
+        return Estimate.impossible("no row is called positive")
     if estimate.high - estimate.low > _WIDEST:
-        return estimate.without_value(f"it may lie anywhere between {estimate.low:.2f} and {estimate.high:.2f}")
+        return Estimate.impossible(f"it may lie anywhere between {estimate.low:.2f} and {estimate.high:.2f}")
     return estimate
 
 
