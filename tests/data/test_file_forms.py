@@ -367,3 +367,9 @@ def test_options_without_effect_are_refused(name: str, option: dict[str, Any], a
 def test_json_writes_what_json_reads(tmp_path: Path) -> None:
     (tmp_path / "t.ndjson").write_text("".join(json.dumps(r) + "\n" for r in rows().to_dict("records")))
     assert len(read(tmp_path / "t.ndjson", "label")) == 40
+
+
+def test_a_cell_may_hold_a_whole_document(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["word " * 40_000] * 3, "label": [1, 0, 0]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert read(tmp_path / "t.csv", "label").features[0] == frame["text"][0]

@@ -258,3 +258,10 @@ class _TakeColumn:
 
     def fit_transform(self, X: pd.DataFrame, y: Any = None) -> Any:
         return self.transform(X)
+
+
+def test_a_column_may_have_no_value_in_a_fold() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    X[1:, 1] = np.nan
+    assert 0.0 <= estimate_prior(X, (np.arange(60) < 10).astype(int), method="bbe").value <= 1.0

@@ -159,9 +159,10 @@ def _sniffed(text: str) -> str:
 def _records(text: str, separator: str) -> list[tuple[int, list[str]]]:
     """The first lines with their numbers, as cells; blank ones are left out, and a last one that may be cut off."""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    limit = csv.field_size_limit(len(text) + 1)  # a cell may hold a whole document
     try:
         found = [(lines.line_num, cells) for cells in islice(lines, _RECORDS) if cells]
-    except csv.Error:  # a cell of more than 128 KB: no line of a table read so
-        return []
+    finally:
+        csv.field_size_limit(limit)
     is_cut = len(text) >= _SAMPLED and len(found) < _RECORDS
     return found[:-1] if is_cut and len(found) > 1 else found

@@ -102,6 +102,8 @@ def fit(classifier: Any, X: Any, is_p: npt.NDArray[np.bool_]) -> Any:
     """A fresh copy of `classifier`, fitted with both groups weighing the same where it takes weights."""
     model = clone(classifier)
     weighted = _weight_parameter(model)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and (empty := np.isnan(X).all(axis=0)).any():
+        X = np.where(empty, 0.0, X)  # boosting cannot bin a column that has no value in this fold
     if weighted is None:
         return model.fit(X, is_p.astype(np.int64))
     return model.fit(X, is_p.astype(np.int64), **{weighted: compute_sample_weight("balanced", is_p)})
