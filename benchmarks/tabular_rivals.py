@@ -5,8 +5,8 @@ by the criterion that punce's members are weighed by: AUC of labelled against un
 are held out in three folds, the same for every rival (a random forest: its out-of-bag rows; nnPU: one of the folds).
 
 - "P-vs-U …": labelled against unlabelled rows; the probability of being labelled is taken for that of being positive.
-- "…, Elkan-Noto": the same ranking, divided by c, the mean held-out probability of the labelled rows (Elkan & Noto 2008).
-  In the single-set scenario this is the probability for the population, which is what the test rows come from.
+- "…, Elkan-Noto" (2008): the same ranking, divided by c, the mean held-out probability of the labelled rows. In the
+  single-set scenario this is the probability for the population, which is what the test rows come from.
 - nnPU is told the true share of positives; its scores, made for the unlabelled rows, are shifted to the population.
 - "oracle" sees every true label, and chooses among boosting, logistic regression and extremely randomised trees.
 """
@@ -119,7 +119,7 @@ def boosters(cell: Cell) -> list[Fit]:
                 early_stopping=False,
                 categorical_features=categorical,
                 random_state=cell.seed,
-            )  # fmt: skip
+            )
         )
         for trees, leaves, penalty in _BOOSTING
     ]
@@ -235,7 +235,7 @@ def oracle(cell: Cell) -> dict[str, Answer]:
             (boosters(cell)[1:], cell.x, cell.x_test),
             (logistic(cell)[2:4], x, x_test),
             (trees, x, x_test),
-        )  # fmt: skip
+        )
     ]
     fit, _, rows, new = max(candidates, key=lambda candidate: roc_auc_score(cell.y, candidate[1]))
     p = fit(rows, cell.y)(new)

@@ -54,7 +54,7 @@ def test_a_stopped_fit_resumes_with_the_same_bits(
     monkeypatch.setattr(Steps, "_store", lambda self, name, arrays: again.append(name))
     resumed = TabularPU(rows.prior).fit(*given, folder=tmp_path)
     assert _same(resumed, whole)
-    assert len(again) == 16 - after
+    assert len(again) == 26 - after
     assert not set(again) & set(computed)
 
 
@@ -101,12 +101,12 @@ def test_steps_side_by_side_change_no_bit(rows: Problem, whole: TabularPU, monke
     monkeypatch.setattr(parallel, "_copies", lambda: 2)
     monkeypatch.setattr(parallel, "_by_copies", counted)
     assert _same(TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels), whole)
-    assert forked == [5, 11], "teachers first, then the steps of all members together"
+    assert forked == [5, 21], "teachers first, then the steps of all members together"
 
 
 def test_progress_counts_every_step(rows: Problem, capfd: pytest.CaptureFixture[str]) -> None:
     TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels, progress=True)
-    assert "table: 16/16 steps" in capfd.readouterr().err
+    assert "table: 26/26 steps" in capfd.readouterr().err
 
 
 def test_bounded_work_is_announced() -> None:

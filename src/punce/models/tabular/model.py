@@ -18,15 +18,16 @@ from torch import Tensor
 
 from punce.columns.bins import Bins
 from punce.errors import InputError
-from punce.judging.importance import share_below
 from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
 from punce.models.route import under
 from punce.models.tabular.few_labelled import FEWEST
+from punce.models.tabular.kernel import Kernel
 from punce.models.tabular.network import Networks
 from punce.models.tabular.steps import Step, Steps
 from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of, threads_of
-from punce.models.tabular.tree_members import Boosting, Forest
+from punce.models.tabular.tree_members import Boosting, Forest, PUTrees
 from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
+from punce.models.tabular.weighing import cross_fitted, member_weights
 from punce.scenario import Scenario, check_prior, check_scenario
 from punce.training.cpus import limited_threads, threads_for
 from punce.training.progress import StageProgress
@@ -61,7 +62,13 @@ class Member(Protocol):
         """What `arrays` gave."""
 
 
-MEMBERS: dict[str, type[Member]] = {"boosting": Boosting, "forest": Forest, "nnpu": Networks}
+MEMBERS: dict[str, type[Member]] = {
+    "boosting": Boosting,
+    "forest": Forest,
+    "nnpu": Networks,
+    "pu_trees": PUTrees,
+    "kernel": Kernel,
+}
 """The members by name. A new one is a class like these and one line here."""
 
 
@@ -120,7 +127,7 @@ class TabularPU:
         rows = _thinned(labels, seed)
         inputs = {"binned": binned, "categorical": categorical, "labels": labels, "prior": self.prior}
         inputs |= {"format": _FORMAT} if weights is None else {"format": _FORMAT, "weights": weights}
-        # Teachers, boosting and forest take a step for each fold; the networks train all folds in one.
+        # Teachers and most members take a step for each fold; the networks train all folds in one.
         total = n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)
         threads = threads_of(binned[rows])
         with StageProgress("table", total, len(labels), shown=progress) as bar:
@@ -131,8 +138,10 @@ class TabularPU:
             with limited_threads(threads):
                 held_out = {name: member.held_out_scores(binned, folds) for name, member in self.fitted_.items()}
         self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
-        self.weights_ = member_weights(held_out, labels)
-        self.folds_, self.out_of_fold_scores_ = folds, self._combined(held_out)
+        self.member_scores_ = self._scaled(held_out)
+        self.weights_ = member_weights(self.member_scores_, labels)
+        # The scores that are judged: a row has no say in the weights that its own score is made with.
+        self.folds_, self.out_of_fold_scores_ = folds, cross_fitted(self.member_scores_, labels, folds)
         self.notes_ = _notes(values.shape[1], labels)
         return self
 
@@ -164,10 +173,13 @@ class TabularPU:
         return self._combined(scores)
 
     def _combined(self, scores: Mapping[str, Floats]) -> Floats:
-        """The weighted sum of the members' scores, each brought to the common scale (s − centre)/spread."""
-        scaled = {name: (scores[name] - centre) / spread for name, (centre, spread) in self.scales_.items()}
-        combined: Floats = np.sum([self.weights_[name] * own for name, own in scaled.items()], axis=0)
+        """The weighted sum of the members' scores."""
+        combined: Floats = np.sum([self.weights_[name] * own for name, own in self._scaled(scores).items()], axis=0)
         return combined
+
+    def _scaled(self, scores: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The members' scores on one common scale: (s − centre)/spread of the unlabelled rows."""
+        return {name: (scores[name] - centre) / spread for name, (centre, spread) in self.scales_.items()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors for safetensors and a dictionary for JSON: all that :meth:`from_state` needs to score."""
@@ -220,26 +232,6 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int) -> Rows:
         rows = rng.permutation(np.flatnonzero(labels == kind))
         folds[rows] = np.arange(len(rows)) % n_folds
     return folds
-
-
-def member_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
-    """How much each member counts: less, the surer it is that another one ranks better. They sum to 1.
-
-    A labelled row's share of unlabelled rows below it, averaged over labelled rows, is the AUC of P against U, which
-    orders members as the true AUC does. z is the paired difference to the best member in standard errors and
-    exp(−z²/2) the weight: members that the labelled rows cannot tell apart count about the same.
-    """
-    ranks = {
-        name: share_below(scores[labels == POSITIVE], scores[labels == UNLABELLED]) for name, scores in held_out.items()
-    }
-    best = max(ranks, key=lambda name: float(ranks[name].mean()))
-    weights = {name: float(np.exp(-0.5 * _paired_z(ranks[best] - rank) ** 2)) for name, rank in ranks.items()}
-    return {name: weight / sum(weights.values()) for name, weight in weights.items()}
-
-
-def _paired_z(difference: Floats) -> float:
-    error = difference.std(ddof=1) / np.sqrt(len(difference))
-    return float(difference.mean() / error) if error > 0 else 0.0  # such as the best member against itself
 
 
 def _thinned(labels: Labels, seed: int) -> Rows:

@@ -67,7 +67,7 @@ class Networks:
         net.load_state_dict(self.weights)
         size = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, self.columns.width)))
         for start in range(0, len(binned), size):
-            x = torch.from_numpy(self.columns.transform(_with_gaps(binned[start : start + size])))
+            x = torch.from_numpy(self.columns.transform(with_gaps(binned[start : start + size])))
             with torch.no_grad():
                 parts.append(net(x.expand(net.n_networks, *x.shape)).double().numpy())
         return np.concatenate(parts, axis=1) if parts else np.empty((net.n_networks, 0))
@@ -91,8 +91,8 @@ class Networks:
 
 
 def _trained(lesson: Lesson) -> Arrays:
-    columns = DenseColumns.fit(_with_gaps(lesson.binned), lesson.categorical)
-    x = torch.from_numpy(columns.transform(_with_gaps(lesson.binned)))
+    columns = DenseColumns.fit(with_gaps(lesson.binned), lesson.categorical)
+    x = torch.from_numpy(columns.transform(with_gaps(lesson.binned)))
     positive, unlabelled = _rows(lesson, POSITIVE), _rows(lesson, UNLABELLED)
     inputs = _Inputs(x, lesson)
     generator = torch.Generator().manual_seed(lesson.seed)
@@ -168,7 +168,7 @@ class _AdamW:
         )
 
 
-def _with_gaps(binned: Values) -> Values:
+def with_gaps(binned: Values) -> Values:
     """A missing number is in the middle for a network, not below all others."""
     return np.where(binned == MISSING_BIN, np.float32(np.nan), binned)
 

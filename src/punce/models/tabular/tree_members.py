@@ -1,8 +1,11 @@
-"""Members "boosting" and "forest": one model of trees for each fold, stored and scored alike.
+"""Members "boosting", "forest" and "pu_trees": one model of trees for each fold, stored and scored alike.
 
 Boosting learns from Elkan & Noto's weighted duplicates: every unlabelled row is there twice, as a positive with weight
 w and as a negative with weight 1 − w. The forest regresses on w(x) itself: squared error has the same minimum as
 classifying weighted duplicates, and random cuts average out what the teachers got wrong about single rows.
+
+Both know what the teachers know, who are kept small for few labels. PU trees learn from the labels themselves and have
+as many leaves as the rows allow: the more labels, the finer the structure they find.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -34,6 +37,8 @@ from punce.models.tabular.trees import (
 
 _LIGHTEST = 1e-3  # a duplicate lighter than this changes no tree but costs its time
 _CHECKED = 20  # rows on which the stored trees are compared with scikit-learn's own
+_COLUMNS_TRIED = 16  # at a node of a PU tree: a third of many one-hot columns takes long and ranks no better
+_MOST_LEAVES = 2000  # of a PU tree, which bounds the size of a stored model
 _MARGIN = 1e-3  # keeps log-odds finite where all trees agree
 
 
@@ -75,14 +80,28 @@ class Boosting:
 class Forest:
     """One forest of extremely randomised trees for each fold, on one-hot columns: its trees know no categories."""
 
+    name: ClassVar[str] = "forest"
     students: tuple[Trees, ...]
     one_hot: OneHot
+
+    @staticmethod
+    def grown(lesson: Lesson, x: Values, fold: int) -> Arrays:
+        """A forest that regresses on the teachers' chances."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        rows, columns = _rows_and_columns(lesson, x, fold)
+        options = {"min_samples_leaf": 3, "max_depth": 14, "max_features": 1 / 3, "random_state": lesson.seed + fold}
+        # Trees have their own seeds: threads change no number.
+        model = ExtraTreesRegressor(40, n_jobs=threads_of(lesson.binned), **options)
+        weights = None if lesson.weights is None else lesson.weights[rows]
+        model.fit(x[np.ix_(rows, columns)], lesson.chances[fold, rows], sample_weight=weights)
+        return forest_trees(model).on_columns(columns).arrays()
 
     @classmethod
     def steps(cls, lesson: Lesson) -> dict[str, Step]:
         """Forest k learns from every fold but k."""
         x = OneHot.fit(lesson.binned, lesson.categorical).transform(lesson.binned)
-        return {f"forest-{lesson.seed}-{k}": partial(_forest, lesson, x, k) for k in range(lesson.n_folds)}
+        return {f"{cls.name}-{lesson.seed}-{k}": partial(cls.grown, lesson, x, k) for k in range(lesson.n_folds)}
 
     @classmethod
     def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
@@ -109,6 +128,35 @@ class Forest:
         return cls(stored_trees({name: arrays[name] for name in arrays.keys() - one_hot.arrays().keys()}), one_hot)
 
 
+class PUTrees(Forest):
+    """Extremely randomised trees that split by the PU risk of a node (Wilton et al. 2022): 4·W_P·W_N / W_U.
+
+    W_P is π times the share of labelled rows in the node, W_U its share of unlabelled rows and W_N = W_U − W_P. This is
+    the Gini impurity of a node in which every labelled row is a positive of weight π/n_P and a negative of weight
+    −π/n_P, and every unlabelled row a negative of weight 1/n_U.
+    """
+
+    name = "pu_trees"
+
+    @staticmethod
+    def grown(lesson: Lesson, x: Values, fold: int) -> Arrays:
+        """A forest on labelled rows, taken twice, and unlabelled ones."""
+        from sklearn.ensemble import ExtraTreesClassifier
+
+        rows, columns = _rows_and_columns(lesson, x, fold)
+        positive, unlabelled = (rows[lesson.labels[rows] == kind] for kind in (POSITIVE, UNLABELLED))
+        counts = lesson.weights_of(unlabelled)
+        weights = lesson.weights_of(positive)
+        weights = lesson.prior * counts.sum() * weights / (weights.sum() or 1.0)
+        leaf = max(5, len(rows) // _MOST_LEAVES)
+        options = {"min_samples_leaf": leaf, "max_features": max(1, min(_COLUMNS_TRIED, len(columns) // 3))}
+        model = ExtraTreesClassifier(40, n_jobs=threads_of(lesson.binned), random_state=lesson.seed + fold, **options)
+        target = np.repeat([1, 0, 0], [len(positive), len(positive), len(unlabelled)])
+        twice = np.concatenate([positive, positive, unlabelled])
+        model.fit(x[np.ix_(twice, columns)], target, sample_weight=np.concatenate([weights, -weights, counts]))
+        return forest_trees(model).on_columns(columns).arrays()
+
+
 def _boosted(lesson: Lesson, fold: int) -> Arrays:
     rows = lesson.without(fold)
     labels, chances = lesson.labels[rows], lesson.chances[fold, rows]
@@ -125,17 +173,9 @@ def _boosted(lesson: Lesson, fold: int) -> Arrays:
     return boosting_trees(model, x[:_CHECKED]).on_columns(columns).arrays()
 
 
-def _forest(lesson: Lesson, x: Values, fold: int) -> Arrays:
-    from sklearn.ensemble import ExtraTreesRegressor
-
+def _rows_and_columns(lesson: Lesson, x: Values, fold: int) -> tuple[Rows, Rows]:
     rows = lesson.without(fold)
-    columns = telling_columns(x[rows], lesson.labels[rows] == POSITIVE)
-    options = {"min_samples_leaf": 3, "max_depth": 14, "max_features": 1 / 3, "random_state": lesson.seed + fold}
-    # Trees have their own seeds: threads change no number.
-    model = ExtraTreesRegressor(40, n_jobs=threads_of(lesson.binned), **options)
-    weights = None if lesson.weights is None else lesson.weights[rows]
-    model.fit(x[np.ix_(rows, columns)], lesson.chances[fold, rows], sample_weight=weights)
-    return forest_trees(model).on_columns(columns).arrays()
+    return rows, telling_columns(x[rows], lesson.labels[rows] == POSITIVE)
 
 
 def _log_odds(chance: Floats) -> Floats:

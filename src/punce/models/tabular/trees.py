@@ -152,7 +152,7 @@ def boosting_trees(model: Any, check_rows: AnyArray | None = None) -> Trees:
 
 
 def forest_trees(model: Any) -> Trees:
-    """The trees of a fitted single-output forest regressor; the score is the mean of the leaves."""
+    """The trees of a fitted forest, a regressor or a classifier of 0 and 1; the score is the mean of the leaves."""
     trees = [_forest_tree(estimator.tree_) for estimator in model.estimators_]
     return _join(trees, 0.0, 1.0 / len(trees))
 
@@ -223,8 +223,13 @@ def _forest_tree(tree: Any) -> Arrays:
         "missing_left": np.zeros(tree.node_count, dtype=bool),
         "category": np.full(tree.node_count, -1),
         "left_codes": np.empty((0, N_CODES), dtype=bool),
-        "value": tree.value[:, 0, 0],
+        "value": tree.value[:, 0, 0] if tree.value.shape[2] == 1 else _share_of_ones(tree.value[:, 0, :]),
     }
+
+
+def _share_of_ones(shares: Floats) -> Floats:
+    """Of a classifier's leaf; rows of negative weight can take it out of [0, 1]. Shape: (N, 2) -> (N,)."""
+    return np.clip(np.nan_to_num(shares[:, 1]), 0.0, 1.0)
 
 
 def _code_table(bitset: npt.NDArray[np.uint32], codes: AnyArray, missing_left: bool) -> Flags:
