@@ -20,7 +20,7 @@ import numpy as np
 from punce.columns.dense import DenseColumns
 from punce.columns.stored import StoredArrays
 from punce.errors import InputError
-from punce.judging.metrics import auc_between
+from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, UNLABELLED
 from punce.models.route import under
 from punce.models.tabular.network import with_gaps

@@ -169,6 +169,7 @@ class TabularPU:
             scores = {
                 name: member.scores(binned).mean(axis=0) if folds is None else member.held_out_scores(binned, folds)
                 for name, member in self.fitted_.items()
+                if self.weights_[name] > 0
             }
         return self._combined(scores)
 
@@ -179,7 +180,7 @@ class TabularPU:
 
     def _scaled(self, scores: Mapping[str, Floats]) -> dict[str, Floats]:
         """The members' scores on one common scale: (s − centre)/spread of the unlabelled rows."""
-        return {name: (scores[name] - centre) / spread for name, (centre, spread) in self.scales_.items()}
+        return {name: (own - self.scales_[name][0]) / self.scales_[name][1] for name, own in scores.items()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors for safetensors and a dictionary for JSON: all that :meth:`from_state` needs to score."""

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from punce.judging.importance import share_below
-from punce.judging.metrics import auc_between
+from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.tabular.trees import Floats, Rows
 
 _PICKS = 20
+_LEAST = 0.01  # a member that counts less changes no ranking, but costs its time whenever rows are scored
 _MOST_ROWS = 5_000  # of each kind, on which picks are compared
 
 
@@ -23,7 +24,9 @@ def member_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, 
     benchmarks/tabular.py the mean ranks better than either. Shape: scores (n,) on one common scale, labels (n,).
     """
     alone, picked = _alone(held_out, labels), _picked(held_out, labels)
-    return {name: (alone[name] + picked[name]) / 2 for name in held_out}
+    mean = {name: (alone[name] + picked[name]) / 2 for name in held_out}
+    kept = sum(weight for weight in mean.values() if weight >= _LEAST)
+    return {name: weight / kept if weight >= _LEAST else 0.0 for name, weight in mean.items()}
 
 
 def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows) -> Floats:
@@ -43,8 +46,7 @@ def _alone(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
     exp(−z²/2) the weight.
     """
     ranks = {
-        name: share_below(scores[labels == POSITIVE], scores[labels == UNLABELLED])
-        for name, scores in held_out.items()
+        name: share_below(scores[labels == POSITIVE], scores[labels == UNLABELLED]) for name, scores in held_out.items()
     }
     best = max(ranks, key=lambda name: float(ranks[name].mean()))
     weights = {name: float(np.exp(-0.5 * _paired_z(ranks[best] - rank) ** 2)) for name, rank in ranks.items()}
