@@ -73,3 +73,15 @@ def test_rows_like_the_population_are_no_surprise_to_a_model_of_the_unlabelled_r
         assert found.estimate.low < 0.37 < found.estimate.high
         assert found.differs is differs
     assert SeenScores.from_json(seen.to_json()).share(count(at(new))) == found
+
+
+def test_few_rows_give_a_wide_interval_and_none_give_no_share():
+    covered = differs = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        found = shares_of(rng, scores(rng, 20, 0.05, 4.0), (0.3, 0.3, 0.3), 4.0)
+        covered += found.estimate.low <= 0.05 <= found.estimate.high
+        differs += shares_of(rng, scores(rng, 5, 0.3, 4.0), (0.3, 0.3, 0.3), 4.0).differs
+    assert covered >= 20
+    assert differs <= 2
+    assert "no row" in shares_of(rng, np.zeros(0), (0.3, 0.3, 0.3)).estimate.reason

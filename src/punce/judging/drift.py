@@ -26,7 +26,7 @@ Flags = npt.NDArray[np.bool_]
 
 _EDGES = 8
 _MOST_COLUMNS, _MOST_ROWS = 1_000, 10_000  # bound the time and what is stored
-_FAR = 3.0  # widths of the seen range that a value may lie beyond it: columns with long tails often exceed it a little
+_FAR = 3.0, 100.0  # widths of the seen range that a value may lie beyond it, of a column with short and with long tails
 _LEVEL = 0.01
 _SMALLEST = 0.05  # share of the rows that must have moved, however many rows show it
 _FEWEST = 5.0  # rows expected in a bin, below which χ² does not hold: such bins are put together
@@ -69,9 +69,11 @@ class SeenColumns:
     def outside(self, values: npt.NDArray[np.floating]) -> Flags:
         """Values far beyond the range of the fit. Shape: (n, d) -> (n, d)."""
         low, high = self.ends.T
-        far = _FAR * (high - low)
+        middle, width = self.edges[:, 3:5].mean(axis=1), high - low
+        below = _tail(middle - low, middle - self.edges[:, 0]) * width
+        above = _tail(high - middle, self.edges[:, -1] - middle) * width
         known = values[:, : len(self.names)]
-        return np.asarray((known < low - far) | (known > high + far))
+        return np.asarray((known < low - below) | (known > high + above))
 
     def moved(self, new: Floats, k: float, k_error: float) -> dict[str, float]:
         """Columns that are no mix of those of the fit, with the share of rows that moved, most first.
@@ -128,6 +130,15 @@ def _ends(column: Floats, is_category: bool) -> Floats:
     ends = np.array([present.min(), present.max()])
     unit = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(ends), 1e-300))) - 1)
     return np.array([np.floor(ends[0] / unit[0]) * unit[0], np.ceil(ends[1] / unit[1]) * unit[1]])
+
+
+def _tail(extreme: Floats, ninth: Floats) -> Floats:
+    """How many widths beyond the seen range are far: the longer its tail, the further out a new value may lie.
+
+    `extreme` and `ninth` are the distances of the last value and of the outermost ninth from the middle.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.clip(np.nan_to_num(extreme / ninth, nan=0.0, posinf=np.inf), *_FAR)
 
 
 def _put_together(values: Floats, scarce: Flags) -> Floats:

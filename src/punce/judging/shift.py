@@ -75,18 +75,24 @@ class SeenScores:
 
     def share(self, new: Floats, seed: int = 0) -> Share:
         """The share of positives among rows counted by :func:`count`."""
+        if not new.sum():
+            return _no_share("there is no row in which anything is known")
         posterior = self._posteriors(new)
         rng = np.random.default_rng(seed)
-        p, u, t = (_mean_draws(counts, posterior, rng) for counts in (self.positive, self.unlabelled, new))
-        k, error = _mixes(p, u, t)
+        p, u = (_mean_draws(counts, posterior, rng) for counts in (self.positive, self.unlabelled))
+        k, error = _mixes(p, u, _mean_draws(new, posterior, rng, self._half_of_each()))
         if np.isnan(k[0]):
-            return Share(Estimate(np.nan, np.nan, np.nan, _USELESS), 1.0, 0.0, differs=False)
+            return _no_share("the scores do not tell labelled rows from unlabelled ones")
         value, low, high = self.prior
         prior = prior_draws(value, (low, high) if low < high else None, _CONFIDENCE, _DRAWS, rng)
         shares = np.clip(1.0 - k * (1.0 - prior), 0.0, 1.0)
         ends = np.quantile(shares[1:], [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
         estimate = Estimate(float(shares[0]), min(float(ends[0]), shares[0]), max(float(ends[1]), shares[0]))
         return Share(estimate, float(k[0]), error, self._differs(k, value))
+
+    def _half_of_each(self) -> Floats:
+        """One row, half of it labelled and half not: few new rows must not look surer than they are."""
+        return np.asarray(self.positive / self.positive.sum() + self.unlabelled / self.unlabelled.sum()) / 2
 
     def _posteriors(self, new: Floats) -> Floats:
         """P(y=1 | bin) at the share that EM finds in the new rows. Shape: (240,)."""
@@ -115,7 +121,8 @@ class SeenScores:
         return cls(positive, unlabelled, (value, low, high), float(content["labelled_share"]), float(content["target"]))
 
 
-_USELESS = "the scores do not tell labelled rows from unlabelled ones"
+def _no_share(reason: str) -> Share:
+    return Share(Estimate(np.nan, np.nan, np.nan, reason), k=1.0, k_error=0.0, differs=False)
 
 
 def count(probabilities: npt.ArrayLike) -> Floats:
@@ -138,11 +145,15 @@ def em_share(counts: Floats, ratio: Floats) -> float:
     return 0.5 * (low + high)
 
 
-def _mean_draws(counts: Floats, values: Floats, rng: np.random.Generator) -> Floats:
-    """The mean of `values` over counted rows, then that of bootstrap samples. Shape: (240,) -> (1 + B,)."""
-    n, there = int(counts.sum()), counts > 0
-    drawn = rng.multinomial(n, counts[there] / n, size=_DRAWS) @ values[there]
-    return np.concatenate([[counts @ values], drawn]) / n
+def _mean_draws(counts: Floats, values: Floats, rng: np.random.Generator, more: Floats | float = 0.0) -> Floats:
+    """The mean of `values` over counted rows, then that of bootstrap samples of these and `more` rows.
+
+    Shape: (240,) -> (1 + B,).
+    """
+    from_these = counts + more
+    n, there = round(float(from_these.sum())), from_these > 0
+    drawn = rng.multinomial(n, from_these[there] / from_these.sum(), size=_DRAWS) @ values[there] / n
+    return np.concatenate([[counts @ values / counts.sum()], drawn])
 
 
 def _mixes(p: Floats, u: Floats, t: Floats) -> tuple[Floats, float]:
