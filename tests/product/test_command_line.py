@@ -212,3 +212,18 @@ def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     done = punce("predict", tmp_path, tmp_path / "data.csv", expect=2)
     assert "manifest.json is missing" in done.stderr
+
+
+def test_noise_gives_no_numbers_on_the_terminal_the_card_and_in_the_json(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc")).assign(label=rng.random(400) < 0.15)
+    table.to_csv(tmp_path / "noise.csv", index=False)
+    done = punce("fit", str(tmp_path / "noise.csv"), "--label", "label", "--out", str(tmp_path / "run"))
+    assert "unlabelled rows are positive cannot be estimated" in done.stdout
+    numbers = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert numbers["auc"]["value"] is None
+    assert numbers["unlabelled"]["accuracy"]["value"] is numbers["unlabelled"]["precision"]["low"] is None
+    assert "do not tell labelled from unlabelled rows" in numbers["auc"]["reason"]
+    card = (tmp_path / "run" / "MODEL_CARD.md").read_text()
+    assert "precision, accuracy, f1, auc: cannot be estimated" in card
+    assert "1.000" not in card

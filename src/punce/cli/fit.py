@@ -148,10 +148,11 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
     assert labels is not None
     n_u, prior = int((labels == UNLABELLED).sum()), classifier.prior_
     called = int((classifier.scores_[labels == UNLABELLED] >= classifier.threshold_).sum())
-    console.print(
-        f"\n[bold]About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
-        f"({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f}); {called:,} are called positive."
-    )
+    said = f"About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
+    interval = f" ({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f})"
+    if classifier.metrics_.unknown:
+        said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
+    console.print(f"\n[bold]{said}[/bold]{interval}; {called:,} are called positive.")
     rows = "unlabelled rows" if classifier.metrics_.target == "unlabelled" else "rows of the population"
     table = Table(f"for the {rows}", "estimate", "90 % interval", box=None, header_style="dim")
     for name, estimate in classifier.metrics_.five.items():

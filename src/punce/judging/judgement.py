@@ -101,7 +101,7 @@ def judge(
         shortfall(rule, held_out["positive"], held_out["unlabelled"], mix.labelled_share),
     )
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
-    if reason := collapse_reason(p, u, cut):
+    if not metrics.unknown and (reason := collapse_reason(p, u, cut)):  # unknown says it already, and more
         noted = (*noted, f"the classifier does not tell rows apart: {reason}")
     metrics = replace(metrics, threshold=threshold)
     return Judgement(prior, second, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))

@@ -177,7 +177,11 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     """A page of plain text on what the model is, learned from, and is good for."""
     assert data.labels is not None
     prior = classifier.prior_
-    numbers = [f"  - {name}: {estimate.in_words()}" for name, estimate in classifier.metrics_.five.items()]
+    metrics = classifier.metrics_
+    numbers = [f"  - {name}: {estimate.in_words()}" for name, estimate in metrics.five.items() if not estimate.reason]
+    numbers += [f"  - {', '.join(names)}: cannot be estimated: {reason}" for reason, names in metrics.reasons.items()]
+    share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {prior.method})"
+    share = f"cannot be estimated; {prior.value:.3f} was assumed" if metrics.unknown else share
     n_p, n_u = int((data.labels == POSITIVE).sum()), int((data.labels == UNLABELLED).sum())
     lines = [
         "# Model card",
@@ -185,8 +189,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         f"A positive-unlabelled classifier made by punce {__version__} from {data.source} ({classifier.kind_}).",
         "",
         f"- learned from {n_p} labelled positives and {n_u} unlabelled rows; no negatives were known",
-        f"- share of positives among the unlabelled rows: {prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, "
-        f"{prior.method})",
+        f"- share of positives among the unlabelled rows: {share}",
         f"- estimated without negatives, on rows held out of training, for {target_in_words(classifier)}:",
         *numbers,
         f"- a row is called positive from probability {classifier.threshold_:.3f} on",
