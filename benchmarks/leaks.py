@@ -75,7 +75,7 @@ def run(name: str, n_labelled: int, share: float | None, kind: str | None, seed:
     values = encoder.transform(frame).values
     binned = Bins.fit(values, encoder.categorical).transform(values)
     scores = QuickModel(binned, labels == 1, encoder.outputs, seed + 1).out_of_fold(())
-    leak = find_joint_leak(binned, labels, encoder.outputs, scores, seed)
+    leak = find_joint_leak(lambda rows: binned[rows], labels, encoder.outputs, scores, seed)
     found = set(leak.columns) if leak else set()
     return {
         "share": true_share,

@@ -41,7 +41,9 @@ def found(frame: pd.DataFrame, labels: np.ndarray, scores: np.ndarray | None = N
     values = encoder.transform(frame).values
     binned = Bins.fit(values, encoder.categorical).transform(values)
     # Scores that could not be better: whether to look for columns is not what is tested here.
-    return find_joint_leak(binned, labels, encoder.outputs, labels * 1.0 if scores is None else scores)
+    return find_joint_leak(
+        lambda rows: binned[rows], labels, encoder.outputs, labels * 1.0 if scores is None else scores
+    )
 
 
 @pytest.mark.parametrize("kind", ["missing values", "missing for some", "case number", "two columns"])

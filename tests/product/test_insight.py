@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
@@ -17,6 +18,8 @@ from punce.models.text import TextRoute, without_word, words_of
 from punce.product.insight import reasons_column, reasons_of, shown_importances, telling_columns_in_words
 from punce.product.plan import asked_reasons
 
+# What a fit says of its labels or its ranking is not what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")
 NAMES = ["noise", "strong", "weak", "colour"]
 
 
@@ -120,7 +123,18 @@ def test_a_network_is_measured_on_its_held_out_rows_and_a_new_fit_forgets_it(
     assert not hasattr(model, "_measured")
 
 
-@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")
+@pytest.mark.parametrize("kind", ["numbered columns", "matrix", "sparse"])
+def test_columns_without_names_of_their_own(rows: tuple[pd.DataFrame, np.ndarray], kind: str) -> None:
+    frame = rows[0][["strong", "weak"]].fillna(0.0).set_axis([7, 3], axis=1)
+    X: Any = {"numbered columns": frame, "matrix": frame.to_numpy(), "sparse": csr_array(frame.to_numpy())}[kind]
+    model = PUClassifier(prior=0.3, encoder="identity", configs={"probe": {"epochs": 2}}).fit(X, rows[1])
+    assert model.feature_importances_.shape == (2,)
+    reasons = model.explain(X[:3], most=2)
+    assert set(reasons["feature"]) == ({"7", "3"} if kind == "numbered columns" else {"x0", "x1"})
+    strong = reasons[reasons["feature"].isin(["7", "x0"])].sort_values("row")
+    np.testing.assert_allclose(strong["value"].astype(float), frame[7].iloc[:3], rtol=1e-6)
+
+
 def test_two_labelled_rows_have_no_importances_but_reasons(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
     frame, labels = rows[0].iloc[:60], np.repeat([1, 0], [2, 58])
     model = PUClassifier(prior=0.3).fit(frame, labels)

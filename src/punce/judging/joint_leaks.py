@@ -10,7 +10,7 @@ are to blame has nothing to name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,20 +97,21 @@ def most_hidden(scores: Floats, is_p: Flags) -> float:
 
 
 def find_joint_leak(
-    binned: Values, labels: Labels, columns: Mapping[str, Rows], scores: Floats, seed: int = 0
+    binned: Callable[[Rows], Values], labels: Labels, columns: Mapping[str, Rows], scores: Floats, seed: int = 0
 ) -> JointLeak | None:
     """The columns to blame, if the out-of-fold `scores` are too good to be true and few columns explain that.
 
     Columns are removed one after another, each time the one without which most rows may be positive, until what is left
-    is ordinary. `columns` says which of the d columns of `binned` (n, d) each column of the table became; codes of
-    categories are read as numbers, which trees can cut as finely as they need.
+    is ordinary. `binned` gives rows (m,) -> (m, d), of which `columns` says what each column of the table became; codes
+    of categories are read as numbers, which trees can cut as finely as they need.
     """
     is_p = labels == POSITIVE
     if is_p.sum() < _FEWEST or most_hidden(scores, is_p) > SUSPICIOUS:
         return None
     rows = _sampled(is_p, seed)
-    names = telling_columns(binned[rows], scores[rows], columns, _MOST_COLUMNS)
-    quick = QuickModel(binned[rows], is_p[rows], {name: columns[name] for name in names}, seed)
+    values = binned(rows)
+    names = telling_columns(values, scores[rows], columns, _MOST_COLUMNS)
+    quick = QuickModel(values, is_p[rows], {name: columns[name] for name in names}, seed)
     everything = quick.out_of_fold(())
     if quick.hidden(everything) > _STILL:
         return None
@@ -129,8 +130,10 @@ class QuickModel:
     """Boosting of labelled against unlabelled rows, out of fold, without some of the columns."""
 
     def __init__(self, values: Values, is_p: Flags, columns: Mapping[str, Rows], seed: int) -> None:
-        self._values, self._is_p = values, is_p
-        self.columns, self._seed = columns, seed
+        # Only these columns: of a wide table most are left out, and the rows are copied for every shuffled one.
+        self._values, self._is_p, self._seed = values[:, np.concatenate(list(columns.values()))], is_p, seed
+        ends = np.cumsum([len(own) for own in columns.values()])
+        self.columns = {name: np.arange(end - len(columns[name]), end) for name, end in zip(columns, ends, strict=True)}
         self._folds = np.empty(len(is_p), dtype=np.intp)
         for side in (is_p, ~is_p):
             self._folds[side] = np.random.default_rng(seed).permutation(int(side.sum())) % _FOLDS

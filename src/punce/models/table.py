@@ -103,8 +103,7 @@ class TableRoute:
         settings.used["members"] = dict(self._model.weights_)
         self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
-        leak = find_joint_leak(self._inputs(table.values), labels, self._encoder.outputs, scores, settings.random_state)
-        notes = (*notes, *([str(leak)] if leak else ()))
+        notes += self._about_leak(table.values, labels, scores, settings.random_state)
         # boosted trees on the same columns, twice
         fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
         return replace(fitted, features=lambda some: _dense(table.values[some], table.categorical))
@@ -143,20 +142,30 @@ class TableRoute:
 
     def reasons(self, X: Any, rows: Rows | None, background: Any = None) -> list[list[Reason]]:
         """Each row's columns with their effects on its score; `rows` are their places in the training table."""
-        frame, values = as_frame(X), self._inputs(self._encoded(X).values)
-        others = self._background(background)
-        score, by_all, columns = self._scorer(rows), self._scorer(None), self._encoder.outputs
-        telling = telling_columns(others, by_all(others, np.arange(len(others))), columns, _MOST_EXPLAINED)
-        chosen = {name: columns[name] for name in telling}
-        own, without = row_effects(score, values, np.arange(len(values)), chosen, others)
-        cells = [frame[name].tolist() for name in telling]
+        values, others = self._inputs(self._encoded(X).values), self._background(background)
+        columns = self._encoder.outputs
+        if len(columns) > _MOST_EXPLAINED:
+            scores = self._scorer(None)(others, np.arange(len(others)))
+            columns = {name: columns[name] for name in telling_columns(others, scores, columns, _MOST_EXPLAINED)}
+        own, without = row_effects(self._scorer(rows), values, np.arange(len(values)), columns, others)
+        frame = self._named(X)
+        cells = frame.set_axis([*map(str, frame.columns)], axis=1)[list(columns)]  # names may be numbers
         return [
             [
-                Reason(name, cells[j][i], float(own[i] - without[i, j]), float(without[i, j]))
-                for j, name in enumerate(telling)
+                Reason(name, value, float(score - less), float(less))
+                for name, value, less in zip(columns, line, rest, strict=True)
             ]
-            for i in range(len(values))
+            for line, score, rest in zip(cells.itertuples(index=False), own, without, strict=True)
         ]
+
+    def _about_leak(self, values: Values, labels: Labels, scores: Floats, seed: int) -> tuple[str, ...]:
+        """A note that names columns which seem to give the label away; the rows are put into bins only if needed."""
+
+        def binned(rows: Rows) -> Values:
+            return self._inputs(values[rows])
+
+        leak = find_joint_leak(binned, labels, self._encoder.outputs, scores, seed)
+        return (str(leak),) if leak else ()
 
     def _keep(self, values: Values, labels: Labels, held_out: Rows, seed: int) -> None:
         """Keep some of the held-out rows: the table itself may be too large to keep."""
