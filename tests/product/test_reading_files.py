@@ -14,6 +14,7 @@ from PIL import Image
 
 from punce import PUClassifier
 from punce.cli import main
+from punce.errors import InputError
 from punce.product.fit import DataOptions, ModelOptions, run_fit
 from punce.product.predict import run_predict
 from tests.data.test_file_forms import WRITERS
@@ -164,5 +165,12 @@ def test_polars_frames_are_read_as_pandas_ones() -> None:
     assert theirs.feature_names_in_.tolist() == list(frame.columns)
     np.testing.assert_array_equal(theirs.scores_, ours.scores_)
     np.testing.assert_array_equal(theirs.predict_proba(pl.from_pandas(frame)), ours.predict_proba(frame))
+    np.testing.assert_array_equal(ours.predict(pl.from_pandas(frame).lazy()), ours.predict(frame))
     words = pl.Series("y", ["yes" if one else None for one in labels])
     np.testing.assert_array_equal(PUClassifier(prior=0.3).fit(pl.from_pandas(frame), words).scores_, ours.scores_)
+
+
+@pytest.mark.parametrize("X", ["rows.csv", 5, None, {"a": [1, 2]}])
+def test_what_holds_no_rows_is_refused(X: Any) -> None:
+    with pytest.raises(InputError, match="X must hold rows"):
+        PUClassifier().fit(X, [1, 0])

@@ -217,7 +217,7 @@ class SqliteTable(_Typed):
             with closing(_connected(self.path)) as database:
                 found = pd.read_sql_query(query, database, chunksize=rows)
                 yield from [found] if isinstance(found, pd.DataFrame) else found
-        except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        except (sqlite3.Error, pd.errors.DatabaseError, UnicodeDecodeError) as error:
             raise unreadable(self.path, error) from error
 
 
@@ -229,7 +229,7 @@ def open_sqlite(path: Path, asked: FileOptions) -> SqliteTable:
             tables = [name for (name,) in listed if not name.startswith("sqlite_")]
             table = _table(tables, path, asked.table)
             names = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     return SqliteTable(path, table, names, [])
 

@@ -42,6 +42,8 @@ def plain_rows(X: Any) -> Any:
         return X
     if issparse(X):
         return X.tocsr()  # type: ignore[attr-defined]  # has rows to take; a route makes it dense where it must
+    if hasattr(X, "collect") and hasattr(X, "lazy"):  # a query of polars that has not run yet
+        X = X.collect()
     if hasattr(X, "to_pandas"):  # polars, Arrow
         return X.to_pandas()
     if hasattr(X, "detach"):  # torch
@@ -52,6 +54,8 @@ def plain_rows(X: Any) -> Any:
 def check_rows(X: Any) -> None:
     """Refuse what no route reads: complex matrices, no rows, no columns."""
     shape = np.shape(X)
+    if shape == ():
+        raise InputError(f"X must hold rows: a table, a matrix, images or a list of texts, got {type(X).__name__}")
     if len(shape) == 2 and shape[1] == 0:
         raise InputError(f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if np.size(shape) and shape[0] == 0:
