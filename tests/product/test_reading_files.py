@@ -107,7 +107,7 @@ def test_options_of_reading_reach_every_command(
 
     how = ("--label", "column_6", "--header", "no", "--sep", "space", "--keep", "column_1", "--keep", "column_2")
     assert "'column_1' (" in punce("fit", "march.txt", *how, "--out", "run", "--prior", "0.3")
-    assert "unlabelled rows are positive" in punce("prior", "march.txt", *how, "--method", "bbe")
+    assert "88 unlabelled rows" in punce("prior", "march.txt", *how, "--method", "bbe")
     kept = PUClassifier.load(tmp_path / "run" / "model")
     assert list(kept.feature_names_in_) == ["column_1", "column_2"]
     said = punce("predict", "run", "march.txt", "--out", "out.csv")  # separator and header as in the run

@@ -90,7 +90,8 @@ def find_forms(
     forms = {name: form for name, column in columns.items() if (form := column.form(mark)) is not None}
     if known is not None:  # a column of numbers with many odd words is one still
         forms |= {name: replace(form, decimal=mark) for name, form in known.columns.items() if name not in columns}
-    why = "as asked" if asked else "as in the rows the model learned from" if known else ""
+    is_known = known is not None and known.decimal == mark
+    why = "as asked" if asked else "as in the rows the model learned from" if is_known else ""
     seen = shown | columns
     notes = _notes(seen, forms, mark, why or _reason(seen, mark, separator))
     return NumberForms(mark, forms, frozenset(left_alone)), notes

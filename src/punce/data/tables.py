@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,8 +112,3 @@ def first_frame(table: TableFile, rows: int, *, as_text: Collection[str] = (), d
     if frame is None or len(frame) == 0:
         raise InputError(f"{table.path} has a header but no rows")
     return frame
-
-
-def column_names(path: Path) -> Sequence[str]:
-    """The columns of a table file."""
-    return open_table(path).names

@@ -96,6 +96,7 @@ class TableRoute:
         if are_too_few(labels):
             settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
             self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, labels, settings.weights)
+            self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)  # for the reasons of rows
             return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False, seen=seen)
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
         own = {"weights": settings.weights, "folder": settings.folder, "progress": settings.progress}
@@ -132,7 +133,7 @@ class TableRoute:
     def importances(self) -> tuple[Importance, ...]:
         """How much each column matters, on the kept rows; only in the process that fitted."""
         kept = self._kept
-        if kept is None:
+        if kept is None or are_too_few(kept.labels):
             raise NoImportancesError(
                 "no importances: they are measured on held-out rows of the fit, which a loaded model has not, and with "
                 "fewer than 3 labelled rows there are none; ask for importances_ before save()"

@@ -199,7 +199,7 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
         columns = tuple(chosen.get("columns", ()))
         columns = columns or tuple(saved.get("keep") or ())
         aside = [saved.get("label"), *(saved.get("drop") or ())]
-        forms = NumberForms.from_json(chosen.get("numbers", {}))
+        forms = NumberForms.from_json(chosen["numbers"]) if "numbers" in chosen else None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
     file, table = file_and_table(data, written.get("table"))
