@@ -58,11 +58,13 @@ def test_importances_name_the_columns_that_matter(fitted: PUClassifier) -> None:
 def test_rows_are_scored_by_models_that_did_not_see_them(
     fitted: PUClassifier, rows: tuple[pd.DataFrame, np.ndarray]
 ) -> None:
-    """Unchanged, the kept rows have their out-of-fold scores."""
+    """Unchanged, the kept rows have the members' out-of-fold scores, weighed as the final model weighs them."""
     route: Any = fitted._route
     kept = route._kept
     scores = route._scorer(kept.rows)(kept.values, np.arange(len(kept.rows)))
-    np.testing.assert_allclose(scores, route._model.out_of_fold_scores_[kept.rows], atol=1e-6)
+    model = route._model
+    weighed = sum(model.weights_[name] * own for name, own in model.member_scores_.items())
+    np.testing.assert_allclose(scores, weighed[kept.rows], atol=1e-6)
     np.testing.assert_array_equal(kept.labels, rows[1][kept.rows])
 
 
