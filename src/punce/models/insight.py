@@ -94,7 +94,7 @@ class Insight:
             X: rows, best a few: each costs a dozen scores a column, or one a word.
             most: lines a row.
             training_rows: which rows of the fit these are, if they are: tables then explain them by models that did not
-                see them, as ``scores_`` has them.
+                see them.
             background: rows whose values stand in (tables only); needed after :meth:`load`, which has no rows.
 
         Returns:

@@ -17,6 +17,8 @@ from punce.report.words import number, shorten
 MOST_WITH_REASONS = 1000
 """Rows of the ranked list that have reasons: a person reads no more, and each costs a dozen scores a column."""
 _SLOW = 10  # rows, where a pretrained encoder reads every changed text again
+_SCORED, _CELLS = 1_250, 1_600_000  # rows × columns changed, and their cells, in that time; each a dozen times
+_EXPLAINED = 50  # columns of a row that are changed, at most
 _SHOWN = 15  # columns on the page
 _NAMED = 5  # columns on the terminal
 _NAME, _VALUE = 60, 40
@@ -54,6 +56,14 @@ def reasons_of(classifier: PUClassifier, X: Any, rows: np.ndarray, most: int = 3
         text = line["feature"] if classifier.kind_ == "text" else _in_words(line["feature"], line["value"])
         found[line["row"]].append(RowReason(text, float(line["effect"])))
     return [tuple(reasons) for reasons in found]
+
+
+def quickly_explained(classifier: PUClassifier, X: Any, rows: np.ndarray) -> np.ndarray:
+    """The first of these rows that can be explained within about a quarter of a second; at least ten of a table."""
+    if classifier.kind_ != "table":
+        return rows
+    width = max(1, np.shape(X)[1])
+    return rows[: max(_SLOW, min(_SCORED // min(width, _EXPLAINED), _CELLS // (min(width, _EXPLAINED) * width)))]
 
 
 def reasons_column(classifier: PUClassifier, X: Any, rows: np.ndarray) -> list[str]:

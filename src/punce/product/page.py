@@ -17,7 +17,7 @@ from punce.judging.calibration import with_share
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.product.insight import reasons_of, shown_importances
+from punce.product.insight import quickly_explained, reasons_of, shown_importances
 from punce.report import ReportContent
 from punce.report.content import (
     DataFacts,
@@ -173,7 +173,8 @@ def _top(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
     assert data.labels is not None
     best = ranked_rows(data.labels, classifier.scores_, classifier.decision_scores_)[:100]
     names = [str(data.ids[int(i)]) for i in best]
-    why = reasons_of(classifier, X, best)
+    why = reasons_of(classifier, X, quickly_explained(classifier, X, best))
+    why += [()] * (len(best) - len(why))
     return top_rows(classifier.scores_[best], names, reasons=why, **_shown(data, X, best))
 
 
