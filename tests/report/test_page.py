@@ -31,6 +31,7 @@ from punce.report.words import (
     percent_range,
     review_goals,
     shorten,
+    sort_key,
 )
 
 from .samples import content
@@ -127,6 +128,8 @@ def test_number_formats() -> None:
     assert [number(v) for v in (None, True, 3, 12345, 0.123456, 1e-9, float("nan"), "x")] == [
         "–", "True", "3", "12,345", "0.1235", "1e-09", "–", "x",
     ]  # fmt: skip
+    assert [number(v) for v in (10**18, 10**5000)] == ["1,000,000,000,000,000,000", "1.000e+5000"]
+    assert [sort_key(v) for v in (2, 0.5, 10**5000, float("inf"), True, "x")] == ["2.0", "0.5", None, None, None, None]
     assert [number(v, decimals_of([0.9, 0.123456, 12])) for v in (0.9, 0.123456, 12)] == ["0.9000", "0.1235", "12"]
     assert (count(1336.6), percent(0.5, 0), tick_label(2500.0)) == ("1,337", "50\u00a0%", "2,500")
     assert percent_range(Interval(0.5)) == "–"

@@ -190,6 +190,12 @@ def test_row_map_and_top_rows_carry_awkward_cells() -> None:
         row_map([[0, np.nan]], [0.1], [0], ["a"])
 
 
+def test_rows_that_are_all_alike_have_a_map() -> None:
+    xy, said = lay_out(np.ones((60, 5)) / 3)
+    assert said == "PCA"  # t-SNE would crash the process
+    assert np.abs(xy).max() < 1e-9
+
+
 @pytest.mark.parametrize(
     ("n", "d", "method"), [(1, 5, "features"), (10, 1, "features"), (20, 5, "PCA"), (60, 5, "t-SNE")]
 )

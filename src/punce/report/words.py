@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -11,6 +13,7 @@ from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCu
 
 NBSP = "\u00a0"
 MISSING = "–"
+_MOST_DIGITS = 30  # of a whole number that is shown in full: names of rows are long
 # Control characters except white space: HTML forbids them.
 _NOT_TEXT = dict.fromkeys((*range(9), 11, *range(14, 32), *range(127, 160)), "�")
 
@@ -74,6 +77,8 @@ def number(value: Any, decimals: int | None = None) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int):
+        if abs(value) >= 10**_MOST_DIGITS:
+            return f"{Decimal(value):.4g}"
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     # Very large and very small numbers stay in exponent form, whatever the column's decimals.
     short = f"{value:.4g}"
@@ -90,8 +95,9 @@ def decimals_of(values: Iterable[Any]) -> int:
 def sort_key(value: Cell) -> str | None:
     """What the sort script reads for a number; None for text."""
     # repr keeps all digits, so that the sort script orders as Python would.
-    numeric = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return repr(float(value)) if numeric and value is not None else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return repr(float(value)) if abs(value) <= sys.float_info.max else None  # a whole number may be larger
 
 
 def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
