@@ -79,9 +79,9 @@ def column_importances(
 def rows_to_measure(labels: Labels, n_columns: int, seed: int = 0) -> Rows:
     """Which held-out rows to keep for :func:`column_importances`: as many as the time allows, in order.
 
-    At most 500 labelled and 700 unlabelled; of a wide table fewer, but at least 300.
+    At most 375 labelled and 525 unlabelled; of a wide table fewer, but at least 300.
     """
-    most = max(300, min(1200, _SCORED // max(1, min(n_columns, MOST_COLUMNS))))
+    most = max(300, min(900, _SCORED // max(1, min(n_columns, MOST_COLUMNS))))
     rng, is_p = np.random.default_rng(seed), labels == POSITIVE
     labelled, others = (rng.permutation(np.flatnonzero(side)) for side in (is_p, ~is_p))
     n_labelled = min(len(labelled), most * 5 // 12)

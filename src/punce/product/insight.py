@@ -17,7 +17,7 @@ from punce.report.words import number, shorten
 MOST_WITH_REASONS = 1000
 """Rows of the ranked list that have reasons: a person reads no more, and each costs a dozen scores a column."""
 _SLOW = 10  # rows, where a pretrained encoder reads every changed text again
-_SCORED, _CELLS = 1_250, 1_600_000  # rows × columns changed, and their cells, in that time; each a dozen times
+_SCORED, _CELLS = 600, 800_000  # rows × columns changed, and their cells, in that time; each a dozen times
 _EXPLAINED = 50  # columns of a row that are changed, at most
 _SHOWN = 15  # columns on the page
 _NAMED = 5  # columns on the terminal
@@ -59,7 +59,7 @@ def reasons_of(classifier: PUClassifier, X: Any, rows: np.ndarray, most: int = 3
 
 
 def quickly_explained(classifier: PUClassifier, X: Any, rows: np.ndarray) -> np.ndarray:
-    """The first of these rows that can be explained within about a quarter of a second; at least ten of a table."""
+    """The first of these rows that can be explained within about a fifth of a second; at least ten of a table."""
     if classifier.kind_ != "table":
         return rows
     width = max(1, np.shape(X)[1])
