@@ -21,18 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.judgement import judge
-from punce.judging.labelling import check_labelling, widened, widened_prior
+from punce.judging.labelling import by_groups, by_propensity, check_labelling, widened, widened_prior
 from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
 from punce.judging.shift import SeenScores, count
 from punce.judging.thresholds import Rule, check_rule
-from punce.judging.used_prior import (
-    FEWEST_LABELLED,
-    assumed_prior,
-    given_prior,
-    usable_prior,
-)
+from punce.judging.used_prior import FEWEST_LABELLED, assumed_prior, given_prior, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, labels_of_rows, require_positive_and_unlabelled, row_weights
 from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
@@ -43,7 +38,7 @@ from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of
-from punce.options import check_arguments, check_options, describe, ran_in_words
+from punce.options import check_arguments, check_options, check_weights, describe, ran_in_words
 from punce.priors import PriorEstimate, estimate_prior
 from punce.scenario import Scenario, Target
 from punce.storage.model_file import ModelFileError, read_model, write_model
@@ -78,6 +73,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         target: whom probabilities, calls and quality are for: "population", new rows from where these came from, or
             "unlabelled", the unlabelled rows at hand, among which the labelled positives are missing. They are the
             same in "case_control".
+        labelling: "random", the labelled rows are a random sample of the positives, or "biased", they prefer some; then
+            groups of rows take their place where the rows show any (tables only).
         threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
         kind: "auto", or "table", "image", "embedding", "text".
         epochs: of pretraining and of training the encoder on the risk; None picks by the number of rows.
@@ -111,6 +108,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         prior: float | str = "auto",
         scenario: Scenario = "single_set",
         target: Target = "population",
+        labelling: str = "random",
         threshold: Rule = "accuracy",
         kind: str = "auto",
         epochs: int | None = None,
@@ -126,6 +124,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.prior = prior
         self.scenario = scenario
         self.target = target
+        self.labelling = labelling
         self.threshold = threshold
         self.kind = kind
         self.epochs = epochs
@@ -136,17 +135,21 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     # Learning --------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, folder: str | Path | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, propensity: Any = None, folder: str | Path | None = None
+    ) -> Self:
         """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
 
         `sample_weight` says how much each row counts in the training of the ensemble for tables and of heads on the
         rows as they are (``encoder="identity"``); pretraining has no use for it and refuses it. The prior, the
-        calibration and the quality count every row once. With a `folder` training is checkpointed there and resumes
-        after a kill. A fit that fails leaves the estimator unfitted: a mixture of two fits would not be noticed.
+        calibration and the quality count every row once. `propensity`, for the same ways to learn, is the chance of
+        each labelled row to be labelled, up to a factor, and everything corrects for it. With a `folder` training is
+        checkpointed there and resumes after a kill. A fit that fails leaves the estimator unfitted: a mixture of two
+        fits would not be noticed.
         """
         self._forget()
         try:
-            self._learn(X, y, sample_weight, Path(folder) if folder else None)
+            self._learn(X, y, sample_weight, propensity, Path(folder) if folder else None)
         except BaseException:
             self._forget()
             raise
@@ -158,7 +161,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             if name in _LEARNED or (name.endswith("_") and not name.startswith("_")):
                 delattr(self, name)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, folder: Path | None) -> None:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, propensity: Any, folder: Path | None) -> None:
         self.check_arguments()
         X = plain_rows(X)
         check_rows(X)
@@ -170,11 +173,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         way = check_options(self.kind_, self.get_params(deep=False))
         weights = None if sample_weight is None else row_weights(sample_weight, labels)
-        if weights is not None and not way.takes_weights:
-            raise InputError(
-                f"sample_weight cannot be used here: {describe(way, vars(self))} counts every row once; it applies to "
-                "the ensemble for tables and to heads on the rows as they are (encoder='identity')"
-            )
+        kept, weights = by_propensity(labels, propensity, weights, self.seed_)
+        if weights is not None:
+            check_weights(way, vars(self), "sample_weight" if propensity is None else "propensity")
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights)
@@ -183,8 +184,11 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, vars(self)), **settings.used}
-        self._judge(fitted, labels)
-        self._check_labelling(fitted, labels)
+        judged = fitted.only(kept)
+        if propensity is not None:  # the first estimate saw all labelled rows
+            self.first_prior_ = self._first_prior(None, labels[judged.rows], judged.scores)
+        self._judge(judged, labels)
+        self._check_labelling(judged, labels)
         self._keep_scores(fitted, X, len(labels))
         self._remember_rows(fitted, X, labels)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
@@ -207,12 +211,12 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             what = "the ranking is little more than nearness to them; label more rows before relying on it"
             warnings.warn(f"{rows}: {what}", ClassifierWarning, stacklevel=4)
 
-    def _first_prior(self, X: Any, labels: Labels) -> PriorEstimate:
+    def _first_prior(self, X: Any, labels: Labels, scores: Floats | None = None) -> PriorEstimate:
         n_labelled = int((labels == POSITIVE).sum())
         if self.prior != "auto":
             return given_prior(float(self.prior), labels, self.scenario)
         if min(n_labelled, len(labels) - n_labelled) >= FEWEST_LABELLED:
-            return estimate_prior(X, labels, random_state=self.seed_, scenario=self.scenario)
+            return estimate_prior(X, labels, scores=scores, random_state=self.seed_, scenario=self.scenario)
         assumed = assumed_prior(labels, self.scenario)
         warnings.warn(assumed.warnings[0], ClassifierWarning, stacklevel=4)
         return assumed
@@ -231,10 +235,13 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     def _judge(self, fitted: Fitted, labels: Labels) -> None:
         """Probabilities, threshold and quality, all from rows no stage had seen."""
+        scores, own, prior = fitted.scores, labels[fitted.rows], self.first_prior_
+        if self.labelling == "biased":
+            scores, own, prior = by_groups(scores, own, prior, self.scenario, fitted.features, self.seed_)
         judged = judge(
-            fitted.scores,
-            labels[fitted.rows],
-            self.first_prior_,
+            scores,
+            own,
+            prior,
             self.threshold,
             labelled_share=float((labels == POSITIVE).mean()),
             scenario=self.scenario,
@@ -250,18 +257,15 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     def _check_labelling(self, fitted: Fitted, labels: Labels) -> None:
         """Whether the labelled rows can be a random sample of the positives; wider intervals where they cannot."""
+        own, beta, is_biased = labels[fitted.rows], float((labels == POSITIVE).mean()), self.labelling == "biased"
+        called = self._calibrator.probability(fitted.scores) >= self.threshold_
+        prior = self.first_prior_ if is_biased else self.prior_  # what the labels say if they are taken as random
         self.labelling_ = check_labelling(
-            fitted.scores,
-            labels[fitted.rows],
-            self.prior_,
-            self._calibrator.probability(fitted.scores) >= self.threshold_,
-            features=fitted.features,
-            labelled_share=float((labels == POSITIVE).mean()),
-            seed=self.seed_,
+            fitted.scores, own, prior, called, features=fitted.features, labelled_share=beta, seed=self.seed_
         )
         self.prior_ = widened_prior(self.prior_, self.labelling_)
-        self.metrics_ = widened(self.metrics_, self.labelling_)
-        if self.labelling_.fires:
+        self.metrics_ = widened(self.metrics_, self.labelling_, always=is_biased)
+        if self.labelling_.fires and not is_biased:
             warnings.warn(self.labelling_.sentence, ClassifierWarning, stacklevel=5)
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:

@@ -19,7 +19,14 @@ from punce.scenario import check_prior, check_scenario, check_target
 ALWAYS = ("prior", "scenario", "target", "threshold", "random_state")
 """Options that apply to every kind of input, beside `encoder` and `kind`, which decide what runs."""
 
-DEFAULTS: dict[str, Any] = {"loss": "punce", "risk": "nnpu", "transfer": "probe", "epochs": None, "device": "auto"}
+DEFAULTS: dict[str, Any] = {
+    "loss": "punce",
+    "risk": "nnpu",
+    "transfer": "probe",
+    "epochs": None,
+    "device": "auto",
+    "labelling": "random",
+}
 """Options that apply to some of the ways to learn only, as PUClassifier sets them."""
 
 LOSS_NAMES = ("dcl", "infonce", "punce", "scl")
@@ -49,7 +56,10 @@ _NO_TRANSFER = "loss=None trains encoder and head together; transfer needs a los
 
 WAYS: dict[str, Way] = {
     "ensemble": Way(
-        "the ensemble for tables", instead="encoder='mlp' trains a network, which uses {}", takes_weights=True
+        "the ensemble for tables",
+        ("labelling",),
+        instead="encoder='mlp' trains a network, which uses {}",
+        takes_weights=True,
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
     "fixed": Way(
@@ -94,6 +104,8 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
             raise InputError(f"prior must be a number in (0, 1) or 'auto', got {prior!r}")
     else:
         check_prior(prior, open_interval=True)
+    if asked["labelling"] not in ("random", "biased"):
+        raise InputError(f"labelling must be 'random' or 'biased', got {asked['labelling']!r}")
     check_encoder(asked["encoder"], asked.get("kind", "auto"))
     if epochs is not None and epochs < 1:
         raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {epochs}")
@@ -133,6 +145,15 @@ def check_options(kind: str, asked: Mapping[str, Any], chosen: Collection[str] =
     _refuse_combinations(name, asked)
     _check_configs(way, asked)
     return way
+
+
+def check_weights(way: Way, asked: Mapping[str, Any], what: str) -> None:
+    """Refuse `what`, weights of the rows, where they would have no effect."""
+    if not way.takes_weights:
+        raise InputError(
+            f"{what} cannot be used here: {describe(way, asked)} counts every row once; it applies to the ensemble for "
+            "tables and to heads on the rows as they are (encoder='identity')"
+        )
 
 
 def _chosen(option: str, asked: Mapping[str, Any], chosen: Collection[str], way: str) -> bool:

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 from punce.classifier import ClassifierWarning, PUClassifier
+from punce.errors import InputError
 from punce.judging.gap import Smoother, split_near, split_without_gap, standard_columns, with_bumps
-from punce.judging.labelling import LabellingCheck, check_labelling, widened, widened_prior
+from punce.judging.labelling import (
+    LabellingCheck,
+    by_groups,
+    by_propensity,
+    check_labelling,
+    widened,
+    widened_prior,
+)
 from punce.judging.metrics import Calls, pu_metrics
 from punce.judging.used_prior import assumed_prior, given_prior
 from punce.labels import Labels
@@ -136,12 +144,49 @@ def test_intervals_widen_only_where_the_check_fires() -> None:
     assert widened_prior(given, fired) is given
 
 
+def test_groups_take_the_place_of_labels_that_prefer_some() -> None:
+    x, y = rows(0)
+    labels = labelled(y, np.exp(4.0 * (x[:, 0] - x[y, 0].mean())), 0)
+    scores = x.sum(axis=1) + 8.0 * x[:, 0]
+    judged, own, prior = by_groups(scores, labels, estimate(labels, 0.15), "single_set", lambda some: x[some], 0)
+    true = y[labels == 0].mean()
+    assert prior.low <= true <= prior.high
+    assert prior.value == pytest.approx(true, abs=0.05)
+    assert prior.method == "groups"
+    assert judged[own == 0].tolist() == scores[labels == 0].tolist()
+    assert (own == 1).mean() == pytest.approx(prior.value / (1 + prior.value), abs=0.01)
+    with pytest.raises(InputError, match="fall into two groups"):
+        by_groups(scores, labels, prior, "single_set", None, 0)
+
+
+def test_labelled_rows_are_thinned_to_a_random_sample_by_their_propensity() -> None:
+    x, y = rows(0)
+    weight = np.exp(x[:, 0] - x[y, 0].mean())
+    labels = labelled(y, weight, 0)
+    kept, weights = by_propensity(labels, weight, None, seed=0)
+    assert weights is not None
+    assert kept[labels == 0].all()
+    assert kept[labels == 1].mean() == pytest.approx((weight[labels == 1].min() / weight[labels == 1]).mean(), abs=0.15)
+    assert weights[labels == 1].mean() == pytest.approx(1.0)
+    # The preferred column, weighted, has the mean that it has in all positives.
+    assert np.average(x[labels == 1, 0], weights=weights[labels == 1]) == pytest.approx(x[y, 0].mean(), abs=0.3)
+    assert x[labels == 1, 0].mean() > x[y, 0].mean() + 0.5
+    for wrong in (np.ones(3), np.zeros(N), np.full(N, np.nan)):
+        with pytest.raises(InputError, match="propensity"):
+            by_propensity(labels, wrong, None, seed=0)
+
+
+@pytest.mark.slow
 def test_a_fit_warns_of_biased_labels_and_widens_what_it_says() -> None:
     x, y = rows(0)
     labels = labelled(y, np.exp(4.0 * (x[:, 0] - x[y, 0].mean())), 0)
     with pytest.warns(ClassifierWarning, match="random sample"):
-        model = PUClassifier(prior=0.15).fit(x, labels)
+        model = PUClassifier().fit(x, labels)
     assert model.labelling_.fires
     truth = float((model.predict(x[labels == 0]) == y[labels == 0]).mean())
     accuracy = model.metrics_.unlabelled.accuracy
     assert accuracy.low <= truth <= accuracy.high
+    assert "random sample" in model.labelling_.sentence
+    biased = PUClassifier(labelling="biased").fit(x, labels)
+    assert (biased.predict(x[labels == 0]) == y[labels == 0]).mean() > truth + 0.05
+    assert biased.prior_.method == "groups"

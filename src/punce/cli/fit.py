@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _THRESHOLD = "accuracy, f1, precision=0.9, recall=0.95 or a probability."
 _TARGET = "Whom numbers and model are for: unlabelled, the rows of this file, or population, new rows."
+_AS_GIVEN = ("risk", "transfer", "encoder", "scenario", "target", "labelling", "epochs", "device")
+_LABELLING = "Labelled rows are a random sample of the positives (random) or prefer some of them (biased; tables)."
 _ENCODER = "auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
 _REASONS = "Add a column to the ranked list: the columns or words that moved each row most (first 1,000 rows)."
 _IN_WORDS = {
@@ -44,6 +46,7 @@ def fit(
     prior: Annotated[str, typer.Option(help="Share of positives among the unlabelled rows, or auto.")] = "auto",
     scenario: reading.ScenarioName = "single_set",
     target: Annotated[str, typer.Option(help=_TARGET)] = "unlabelled",
+    labelling: Annotated[str, typer.Option(help=_LABELLING)] = "random",
     threshold: Annotated[str, typer.Option(help=_THRESHOLD)] = "accuracy",
     loss: Annotated[str, typer.Option(help="punce, scl, infonce, dcl, or none to train without.")] = "punce",
     risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
@@ -80,6 +83,7 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
     from punce.storage.files import existing, file_and_table
 
     existing(file_and_table(given["data"])[0])  # before pandas is imported, too
+    from punce.options import DEFAULTS
     from punce.product.plan import DataOptions, ModelOptions
 
     if given["scores"] not in ("parquet", "csv"):
@@ -99,8 +103,8 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         prior=_number_or_word(given["prior"]),
         threshold=_number_or_word(given["threshold"]),
         random_state=given["seed"],
-        chosen=tuple(sorted(chosen & {"loss", "risk", "transfer", "epochs", "device"})),
-        **{name: given[name] for name in ("risk", "transfer", "encoder", "scenario", "target", "epochs", "device")},
+        chosen=tuple(sorted(chosen & set(DEFAULTS))),
+        **{name: given[name] for name in _AS_GIVEN},
     )
     source.check()
     model.check()

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from punce.errors import InputError
 from punce.judging.gap import (
     Flags,
     Floats,
@@ -34,9 +35,10 @@ from punce.judging.gap import (
 )
 from punce.judging.metrics import Estimate, MixMetrics, PUMetrics
 from punce.judging.ranking import auc_between
-from punce.judging.used_prior import is_given
+from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
+from punce.scenario import Scenario
 
 Rows = npt.NDArray[np.int64]
 Features = Callable[[Rows], npt.NDArray[np.float32]]
@@ -92,30 +94,57 @@ def check_labelling(
     that the classifier calls positive. Shape: scores (m,) out of fold, labels (m,) of {1, 0}, called (m,).
     """
     rng = np.random.default_rng(seed)
-    rows = _some_rows(labels, rng)
-    is_p = labels[rows] == POSITIVE
-    nothing = LabellingCheck(fires=False, p_value=1.0, share=prior.value, most=prior.high)
-    if features is None or min(is_p.sum(), (~is_p).sum()) < _FEWEST:
-        return nothing
-    scores, called = scores[rows], called[rows]
-    x = standard_columns(features(rows).astype(np.float64), scores)
-    smoother = Smoother.on(with_bumps(x, rng)) if x.shape[1] else None
-    starts = (min(max(prior.value, 0.02), 0.6), *_STARTS)
-    splits = [split_near(smoother, scores, is_p, start) for start in starts] if smoother else [None]
-    if smoother is None or splits[0] is None:
-        return nothing
-    normal = [split_without_gap(x[~is_p], scores[~is_p], starts[0], rng) for _ in range(_NORMAL)]
-    gap, evidence = _evidence(splits[0], [one for one in normal if one], smoother, scores, is_p, prior)
-    found = [split for split in splits if split is not None]
+    groups = _groups(scores, labels, prior, features, rng)
+    if groups is None:
+        return LabellingCheck(fires=False, p_value=1.0, share=prior.value, most=prior.high)
+    gap, evidence = _evidence(groups, prior, rng)
+    shares = groups.shares
     check = LabellingCheck(
         fires=evidence >= 1.0,
         p_value=float(_LEVEL ** max(evidence, 0.0)),
-        share=float(splits[0].guess[~is_p].mean()),
-        most=float(max(split.guess[~is_p].mean() for split in found)),
+        share=shares[0],
+        most=max(shares),
         gap=gap,
-        ranges=_ranges(found, scores, called, is_p, labelled_share),
+        ranges=_ranges(groups, called[groups.rows], labelled_share),
     )
     return replace(check, sentence=_sentence(check)) if check.fires else check
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Some rows, and the splits that starting from the prior and from other shares leads to."""
+
+    rows: Rows
+    is_p: Flags
+    scores: Floats
+    x: Floats
+    smoother: Smoother
+    start: float
+    splits: list[Split]
+
+    @property
+    def shares(self) -> list[float]:
+        """The share of the unlabelled rows that each split calls positive."""
+        return [float(split.guess[~self.is_p].mean()) for split in self.splits]
+
+
+def _groups(
+    scores: Floats, labels: Labels, prior: PriorEstimate, features: Features | None, rng: np.random.Generator
+) -> _Groups | None:
+    rows = _some_rows(labels, rng)
+    is_p = labels[rows] == POSITIVE
+    if features is None or min(is_p.sum(), (~is_p).sum()) < _FEWEST:
+        return None
+    scores = scores[rows]
+    x = standard_columns(features(rows).astype(np.float64), scores)
+    if x.shape[1] == 0:
+        return None
+    smoother = Smoother.on(with_bumps(x, rng))
+    start = min(max(prior.value, 0.02), 0.6)
+    first, *others = (split_near(smoother, scores, is_p, share) for share in (start, *_STARTS))
+    if first is None:
+        return None
+    return _Groups(rows, is_p, scores, x, smoother, start, [first, *filter(None, others)])
 
 
 def _some_rows(labels: Labels, rng: np.random.Generator) -> Rows:
@@ -123,10 +152,11 @@ def _some_rows(labels: Labels, rng: np.random.Generator) -> Rows:
     return np.sort(np.concatenate(list(kinds)))
 
 
-def _evidence(
-    split: Split, normal: list[Split], smoother: Smoother, scores: Floats, is_p: Flags, prior: PriorEstimate
-) -> tuple[float, float]:
+def _evidence(groups: _Groups, prior: PriorEstimate, rng: np.random.Generator) -> tuple[float, float]:
     """How clear the gap is, and what speaks against random labels, in units of its limit."""
+    is_p, scores, split = groups.is_p, groups.scores, groups.splits[0]
+    drawn = (split_without_gap(groups.x[~is_p], scores[~is_p], groups.start, rng) for _ in range(_NORMAL))
+    normal = [one for one in drawn if one]
     if not normal:
         return float("nan"), 0.0
     real = split.at(~is_p)
@@ -135,7 +165,7 @@ def _evidence(
     gap, evidence = depth + 10.0 * sharper, 0.0
     guessed = ~is_p & (split.guess == 1.0)
     if gap > _CLEAR:
-        aucs = (auc_between(scores[is_p], scores[guessed]), _auc_of_columns(smoother, is_p, guessed))
+        aucs = (auc_between(scores[is_p], scores[guessed]), _auc_of_columns(groups.smoother, is_p, guessed))
         error = np.sqrt((is_p.sum() + guessed.sum() + 1) / (12.0 * is_p.sum() * guessed.sum()))
         limits = (base + errors * error for base, errors in (_SCORES_DIFFER, _COLUMNS_DIFFER))
         evidence = max((auc - 0.5) / limit for auc, limit in zip(aucs, limits, strict=True))
@@ -152,14 +182,12 @@ def _auc_of_columns(smoother: Smoother, is_p: Flags, guessed: Flags) -> float:
     return auc_between(predicted[is_p[rows]], predicted[guessed[rows]])
 
 
-def _ranges(
-    splits: list[Split], scores: Floats, called: Flags, is_p: Flags, labelled_share: float
-) -> dict[str, dict[str, Range]]:
+def _ranges(groups: _Groups, called: Flags, labelled_share: float) -> dict[str, dict[str, Range]]:
     """The lowest and the highest of every measure over the splits, for U and for U with its labelled rows."""
-    mixes = {}
+    mixes, is_p, scores = {}, groups.is_p, groups.scores
     for mix, beta in (("unlabelled", 0.0), ("population", labelled_share)):
         weights = np.where(is_p, beta / is_p.sum(), (1.0 - beta) / (~is_p).sum())
-        found = [_measures(split.guess == 1.0, called, scores, weights, is_p) for split in splits]
+        found = [_measures(split.guess == 1.0, called, scores, weights, is_p) for split in groups.splits]
         mixes[mix] = {name: (min(one[name] for one in found), max(one[name] for one in found)) for name in found[0]}
     return mixes
 
@@ -191,9 +219,9 @@ def _wider(interval: Range, seen: Range) -> Range:
     return max(0.0, min(interval[0], seen[0] - _SLACK)), min(1.0, max(interval[1], seen[1] + _SLACK))
 
 
-def widened(metrics: PUMetrics, check: LabellingCheck) -> PUMetrics:
-    """The same values with intervals that hold what every split would make of them, where the check fires."""
-    if not check.fires:
+def widened(metrics: PUMetrics, check: LabellingCheck, *, always: bool = False) -> PUMetrics:
+    """The same values with intervals that hold what every split would make of them, where the check fires or always."""
+    if not check.fires and not always:
         return metrics
 
     def wide(estimate: Estimate, mix: str, name: str) -> Estimate:
@@ -218,3 +246,60 @@ def widened_prior(prior: PriorEstimate, check: LabellingCheck) -> PriorEstimate:
     if not check.fires or is_given(prior):
         return prior
     return replace(prior, high=max(prior.high, min(1.0, _SLACK_SHARE * check.most)))
+
+
+def by_groups(
+    scores: Floats,
+    labels: Labels,
+    prior: PriorEstimate,
+    scenario: Scenario,
+    features: Features | None,
+    seed: int,
+) -> tuple[Floats, Labels, PriorEstimate]:
+    """Scores, labels and a prior to judge by without the assumption that the labelled rows are a random sample.
+
+    The group of unlabelled rows around the labelled ones takes their place: of the splits that several starts lead to,
+    the one with the middle share of positives. The prior is that share, with the lowest and the highest around it.
+    """
+    groups = _groups(scores, labels, prior, features, np.random.default_rng(seed))
+    if groups is None:
+        raise InputError(
+            f"labelling='biased' needs at least {_FEWEST} labelled and {_FEWEST} unlabelled rows that fall into two "
+            "groups by their columns, and these do not; use labelling='random', or give propensity= to fit"
+        )
+    shares = groups.shares
+    middle = int(np.argsort(shares)[len(shares) // 2])
+    guessed = ~groups.is_p & (groups.splits[middle].guess == 1.0)
+    u, p = scores[labels == UNLABELLED], groups.scores[guessed]
+    own = np.repeat([UNLABELLED, POSITIVE], [len(u), len(p)]).astype(labels.dtype)
+    low, high = min(shares) / _SLACK_SHARE, min(1.0, max(shares) * _SLACK_SHARE)
+    estimate = replace(given_prior(shares[middle], labels, scenario), low=low, high=high, method="groups")
+    return np.concatenate([u, p]), own, prior if is_given(prior) else estimate
+
+
+def by_propensity(
+    labels: Labels, propensity: npt.ArrayLike | None, weights: Floats | None, seed: int
+) -> tuple[Flags, Floats | None]:
+    """Rows to estimate and judge by, and weights to train with, where the chance to be labelled is known.
+
+    `propensity` is the chance of each labelled row to be labelled, up to a factor. Kept are every unlabelled row, and
+    labelled rows with a probability inverse to theirs: chance to be labelled times chance to be kept is the same for
+    all, which makes them a random sample of the positives. Training uses all of them, with inverse weights.
+    """
+    if propensity is None:
+        return np.ones(len(labels), dtype=bool), weights
+    chance, is_p = np.asarray(propensity, dtype=np.float64), labels == POSITIVE
+    if chance.shape != labels.shape:
+        raise InputError(f"propensity must be one number for each of {len(labels)} rows, got shape {chance.shape}")
+    if not (np.isfinite(chance[is_p]).all() and (chance[is_p] > 0.0).all()):
+        raise InputError("propensity must be above 0 for every labelled row: each was labelled")
+    inverse = np.where(is_p, chance[is_p].min() / np.where(is_p, chance, 1.0), 1.0)
+    # A stream of its own: a simulation may have drawn the labels from that of the same seed.
+    keep = np.random.default_rng((seed, 1)).random(len(labels)) < inverse
+    if (keep & is_p).sum() < FEWEST_LABELLED:
+        raise InputError(
+            f"{int((keep & is_p).sum())} labelled rows are left when the likely ones are thinned out: the smallest "
+            "propensities are far below the others; raise them, at the price of some bias"
+        )
+    training = np.where(is_p, inverse / inverse[is_p].mean(), 1.0)
+    return keep, training if weights is None else training * weights

@@ -86,6 +86,12 @@ class Fitted:
     features: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]] | None = None
     """Some of `rows` as numbers on comparable scales, to check how they were labelled. Shape: (k,) -> (k, D)."""
 
+    def only(self, kept: npt.NDArray[np.bool_]) -> Fitted:
+        """Without the held-out rows that are not `kept`. Shape: kept (n,), by the rows of the training set."""
+        own, features = np.flatnonzero(kept[self.rows]), self.features
+        some = None if features is None else lambda rows: features(own[rows])
+        return replace(self, rows=self.rows[own], scores=self.scores[own], features=some)
+
     def of_all_rows(self, n_rows: int, score: Callable[[], Floats]) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Scores of all training rows, and which of them are those of a model that saw the row. Shape: (n,), (n,).
 

@@ -66,6 +66,7 @@ def report_content(
         training=_training(classifier.history_),
         configuration=configuration,
         warnings=noted,
+        labelling=classifier.labelling_.sentence if classifier.labelling == "random" else "",
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         software=f"punce {__version__}",
     )

@@ -67,6 +67,7 @@ class ModelOptions:
     prior: float | str = "auto"
     scenario: Scenario = "single_set"
     target: Target = "unlabelled"
+    labelling: str = "random"
     """The run's ranked list is of the unlabelled rows of the file; PUClassifier's own default is the population."""
     threshold: float | str = "accuracy"
     epochs: int | None = None

@@ -282,6 +282,8 @@ class ReportContent:
     comparison: dict[str, dict[str, Cell]] = field(default_factory=dict)
     configuration: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    labelling: str = ""
+    """What biased labels mean for the numbers, where they were noticed; the headline shows it."""
     created: str = ""
     software: str = "punce"
 
