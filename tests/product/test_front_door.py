@@ -51,11 +51,13 @@ def on_table(rows: tuple[np.ndarray, ...]) -> PUClassifier:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"loss": "scl"}, "loss='scl' has no effect on a table: the ensemble for tables uses prior"),
+        ({"loss": "scl"}, "loss='scl' has no effect on a table: the ensemble for tables uses labelling, prior"),
         ({"risk": "upu", "epochs": 7}, "risk='upu', epochs=7 have no effect on a table"),
         ({"transfer": "finetune"}, "encoder='mlp' trains a network, which uses transfer"),
         ({"encoder": "resnet18"}, "encoder 'resnet18' reads images, not a table"),
         ({"configs": {"probe": {"lr": 0.1}}}, "the ensemble for tables has no stage 'probe'"),
+        ({**NETWORK, "labelling": "biased"}, "labelling='biased' has no effect on embeddings"),
+        ({"labelling": "at random"}, "labelling must be 'random' or 'biased'"),
         ({**NETWORK, "risk": "selfpu"}, "give loss=None"),
         ({**NETWORK, "loss": None, "transfer": "finetune"}, "transfer='finetune' has no effect"),
         ({**NETWORK, "risk": "pupl", "transfer": "finetune"}, "'pupl' is a head on frozen features"),
