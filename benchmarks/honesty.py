@@ -8,8 +8,8 @@ One line of JSON per run goes to results/honesty.jsonl; what is there is not run
 unlabelled rows, judges them as ``PUClassifier`` does, for every rule of the threshold, and compares what is reported
 with what the same rule does to 40,000 fresh rows of known class (simulated) or to the test rows (tables).
 
-Simulated scores are normal (or, for positives, Gumbel, a shape the calibration does not assume) with AUC 0.8, 0.9 or
-0.97 and 2,000 unlabelled rows; ``noise`` has the same scores for both classes. Tables are the six UCI sets, cut to
+Simulated scores are normal (or, for positives, Gumbel, a shape the calibration does not assume) with AUC 0.8 to 0.97
+and 2,000 unlabelled rows; ``noise`` has the same scores for both classes. Tables are the six UCI sets, cut to
 2,000 unlabelled rows. The target is the population in tables (``case_control`` in the simulation, where both are one).
 """
 
@@ -38,11 +38,12 @@ from punce.priors import PriorEstimate, estimate_prior
 RULES = ("accuracy", "f1", "precision=0.9", "recall=0.9")
 N_LABELLED = (30, 100, 500)
 PRIORS = (0.05, 0.2, 0.5, 0.8, 0.95)
-SHAPES = ("normal 0.8", "normal 0.9", "normal 0.97", "gumbel 0.8", "gumbel 0.9", "gumbel 0.97", "noise")
+SHAPES = ("normal 0.8", "normal 0.97", "gumbel 0.9", "noise")
 SETS = ("spambase", "mushroom", "banknote", "landsat", "pageblocks", "shuttle")
 FIVE = ("accuracy", "precision", "recall", "f1", "auc")
 N_UNLABELLED = 2_000
 N_FRESH = 40_000
+N_KNOWN = 4  # seeds that are also run with the prior given: what is left then is the judging itself
 METHOD = "combined" if "combined" in PRIOR_METHODS else "bbe"
 LINES = RESULTS / "honesty.jsonl"
 
@@ -145,7 +146,7 @@ def cells(kind: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
                 continue
             for shape in SHAPES:
                 for prior in PRIORS:
-                    for known in (False, True):
+                    for known in (False, True) if seed < N_KNOWN else (False,):
                         own = {"n_labelled": n_labelled, "true_prior": prior, "known": known, "seed": seed}
                         yield {"kind": kind, "set": shape, **own}
 
