@@ -144,6 +144,17 @@ def test_a_new_file_is_read_as_the_run_read_its_own(tmp_path: Path) -> None:
     assert values(english, number_forms=known) == {"a": [1234, 2345, 999], "b": [0.5, 0.25, 1.5]}
 
 
+def test_the_run_knows_the_mark_of_single_columns(tmp_path: Path) -> None:
+    first = write(tmp_path / "first.csv", 'a,b,y\n"3,5",0.5,1\n"4,25",1.5,0\n"5,0",2.25,0\n')
+    known = read(first, "y").number_forms
+    new = write(tmp_path / "new.csv", 'a,b,y\n"1,234",0.5,1\n"2,345",1.5,0\n"3,456",2.25,0\n')
+    assert values(new)["a"] == [1234.0, 2345.0, 3456.0]
+    assert values(new, number_forms=known)["a"] == [1.234, 2.345, 3.456]
+    assert values(new, number_forms=known, decimal=".")["a"] == [1234.0, 2345.0, 3456.0]
+    said = "'a' could be read in two ways: the decimal mark is taken to be , as in the rows the model learned from"
+    assert said in read(new, "y", number_forms=known).notes[1]
+
+
 def test_batches_are_read_alike(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a\n" + "".join(f"{k}\n" for k in range(20)) + '"1,000"\n"1,001"\n')
     parts = [batch.features["a"].to_numpy() for batch in stream(path, batch_rows=8).batches()]

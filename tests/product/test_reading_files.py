@@ -93,6 +93,12 @@ def test_new_rows_that_do_not_say_how_they_are_written(runs: dict[str, Path], tm
     assert scores(runs["xlsx"], path, out, decimal=",") == pytest.approx(expected)
 
 
+def test_new_rows_without_a_header_are_noticed(runs: dict[str, Path], tmp_path: Path) -> None:
+    rows(30).drop(columns="y").to_csv(tmp_path / "new.csv", index=False, header=False)
+    with pytest.raises(InputError, match=r"are missing.*first line looks like data .* --header no"):
+        run_predict(runs["csv"], tmp_path / "new.csv", tmp_path / "out.csv")
+
+
 def test_options_of_reading_reach_every_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,21 +80,43 @@ def find_forms(
     file that does not tell numbers from text: it has to be read again to look at it with the other decimal mark.
     """
     first = asked or (known.decimal if known else ".")
-    columns = _columns(load(first), left_alone)
-    mark, shown = first, columns
-    against = 0 if asked else _votes(columns, _other(first), separator)
-    if against:
-        other = columns if separator is None else _columns(load(_other(first)), left_alone)
-        if against > _votes(other, first, separator):
-            mark, columns = _other(first), other
-    forms = {name: form for name, column in columns.items() if (form := column.form(mark)) is not None}
-    if known is not None:  # a column of numbers with many odd words is one still
-        forms |= {name: replace(form, decimal=mark) for name, form in known.columns.items() if name not in columns}
-    is_known = known is not None and known.decimal == mark
-    why = "as asked" if asked else "as in the rows the model learned from" if is_known else ""
-    seen = shown | columns
-    notes = _notes(seen, forms, mark, why or _reason(seen, mark, separator))
+    mark, columns, seen = _decided(load, first, separator, left_alone, is_open=asked is None)
+    is_known = known is not None and known.decimal == mark and not asked
+    forms = _forms(columns, mark, known.columns if known else {}, is_known)
+    reason = "as in the rows the model learned from" if is_known else _reason(seen, mark, separator)
+    notes = _notes(seen, forms, mark, "as asked" if asked else reason)
     return NumberForms(mark, forms, frozenset(left_alone)), notes
+
+
+def _decided(
+    load: Callable[[Decimal], pd.DataFrame],
+    first: Decimal,
+    separator: str | None,
+    left_alone: Collection[str],
+    is_open: bool,
+) -> tuple[Decimal, dict[str, WrittenColumn], dict[str, WrittenColumn]]:
+    """The mark, the columns of text when read with it, and all that were looked at."""
+    columns = _columns(load(first), left_alone)
+    against = _votes(columns, _other(first), separator) if is_open else 0
+    if not against:
+        return first, columns, columns
+    other = columns if separator is None else _columns(load(_other(first)), left_alone)
+    if against <= _votes(other, first, separator):
+        return first, columns, columns
+    return _other(first), other, columns | other
+
+
+def _forms(
+    columns: Mapping[str, WrittenColumn], mark: Decimal, known: Mapping[str, NumberForm], is_known: bool
+) -> dict[str, NumberForm]:
+    """By column; what is known of single ones holds unless the file as a whole says otherwise."""
+    likely = {name: form if is_known else replace(form, decimal=mark) for name, form in known.items()}
+    forms = {name: form for name, form in likely.items() if name not in columns}  # with many odd words, but numbers
+    for name, column in columns.items():
+        form = column.form(likely[name].decimal if name in likely else mark)
+        if form is not None:
+            forms[name] = form
+    return forms
 
 
 def _columns(frame: pd.DataFrame, left_alone: Collection[str]) -> dict[str, WrittenColumn]:
@@ -134,10 +156,16 @@ def _notes(
     read = [f"{name!r} ({example})" for name, example in examples.items() if example]
     if read:
         notes.append(f"{len(read)} columns are numbers as people write them: {_listed(read)}")
-    unclear = [repr(name) for name, column in columns.items() if column.is_ambiguous]
-    if unclear:
-        meant = f"the decimal mark is taken to be {mark} {reason}"
-        notes.append(f"{_listed(unclear)} could be read in two ways: {meant} (--decimal {_other(mark)} for the other)")
+    for taken in (mark, _other(mark)):
+        unclear = [
+            repr(name)
+            for name, column in columns.items()
+            if column.is_ambiguous and forms.get(name, NumberForm(mark)).decimal == taken
+        ]
+        if unclear:
+            other = f"(--decimal {_other(taken)} for the other)"
+            meant = f"the decimal mark is taken to be {taken} {reason} {other}"
+            notes.append(f"{_listed(unclear)} could be read in two ways: {meant}")
     mixed = [repr(name) for name, column in columns.items() if column.is_mixed]
     if mixed:
         notes.append(f"{_listed(mixed)} mix several ways to write numbers, or currencies, and stay text")

@@ -91,7 +91,7 @@ def run_predict(
 
     found = _Found(classifier, _own_share(classifier, batches()) if share == "auto" else share)
     notes = _Notes()
-    with replacing(out) as temporary, _writing(out, temporary) as write:
+    with replacing(out) as temporary, _writing(out, temporary) as write, reading.explaining():
         for batch in batches():
             with notes.of_batch(batch, found.rows):
                 scored = found.score(batch)
@@ -173,6 +173,16 @@ class _Reading:
     options: dict[str, Any] = field(default_factory=dict)
     pictures: dict[str, int] = field(default_factory=dict)
     """Empty for runs that did not store it; the new pictures then decide."""
+    hint: str = ""
+    """What may be wrong with a file whose columns are not those of the run."""
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Add the hint to a refusal."""
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"{error}; {self.hint}" if self.hint else str(error)) from error
 
     def in_form(self, batch: UserData) -> UserData:
         """Pictures in the form the model knows, whatever size and colours the new ones have."""
@@ -203,15 +213,17 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
     file, table = file_and_table(data, written.get("table"))
+    hint = ""
     options = applying_reading(input_form(file), options) | {"number_forms": forms} | written | {"table": table}
     if form_of(file) is not None:
-        names = open_table(file, FileOptions(**{key: options[key] for key in _FILE if key in options})).names
+        opened = open_table(file, FileOptions(**{key: options[key] for key in _FILE if key in options}))
+        names, hint = opened.names, opened.hint
         if options.get("id") not in names:
             options.pop("id", None)
         options["drop"] = [name for name in aside if name in names]
     if columns:
         options["columns"] = columns
-    return _Reading(options, pictures)
+    return _Reading(options, pictures, hint)
 
 
 class _Notes:
