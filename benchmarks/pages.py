@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from prior_pages import prior_page
+from rows import rows_of
+
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- numbers -->", "<!-- end of numbers -->"
@@ -33,17 +36,11 @@ def put_between_marks(page: Path, text: str) -> None:
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-def rows_of(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 # --- README.md -------------------------------------------------------------------------------------------------------
 
 
 def readme() -> str:
-    tabular, bbe = read("tabular")["methods"], read("priors")["accuracy"]["estimators"]["bbe"]
+    tabular, prior = read("tabular")["methods"], read("priors")["accuracy"]["estimators"]["combined"]
     cells = read("priors")["accuracy"]["cells"]
     punce = next(run for name, run in read("mnist_losses")["runs"].items() if name.startswith("punce"))
     speed, at = read("loss_speed"), "8192"
@@ -65,8 +62,8 @@ def readme() -> str:
         ],
         [
             f"Share of positives, {cells} draws from nine sets ([priors](docs/priors.md))",
-            f"mean error {bbe['mae']:.3f}",
-            f"90 % intervals hold the truth in {100 * bbe['coverage']:.0f} %",
+            f"mean error {prior['mae']:.3f}",
+            f"90 % intervals hold the truth in {100 * prior['coverage']:.0f} %",
         ],
         [
             f"MNIST odd/even, 1,000 labelled, **one seed**, {sum(punce['seconds'].values()):.0f} s on two cores "
@@ -81,85 +78,6 @@ def readme() -> str:
         ],
     ]
     return rows_of(["", "punce", "for comparison"], rows)
-
-
-# --- docs/priors.md --------------------------------------------------------------------------------------------------
-
-
-def priors() -> str:
-    found = read("priors")
-    return "\n\n".join([_prior_errors(found["accuracy"]), _labelling_test(found), _prior_speed(found["speed"])])
-
-
-def _prior_errors(accuracy: dict[str, Any]) -> str:
-    best = accuracy["estimators"]["bbe"]
-    header = ["estimator", "error", "separable sets", "bias", "worst", "covered", "width", "seconds"]
-    rows = [
-        [
-            name,
-            *(f"{e[key]:.3f}" for key in ("mae", "mae_separable", "bias", "worst")),
-            f"{100 * e['coverage']:.0f} %",
-            f"{e['width']:.2f}",
-            f"{e['seconds']:.2f}",
-        ]
-        for name, e in accuracy["estimators"].items()
-    ]
-    by_set = [
-        [name, *(f"{errors[m]:.3f}" for m in accuracy["estimators"])] for name, errors in accuracy["mae_by_set"].items()
-    ]
-    goals = (
-        ("at most 0.08 overall", best["mae"] <= 0.08),
-        ("at most 0.04 on separable sets", best["mae_separable"] <= 0.04),
-        ("90 % intervals covering at least 80 %", best["coverage"] >= 0.8),
-    )
-    verdict = "; ".join(f"{goal}: {'met' if met else '**missed**'}" for goal, met in goals)
-    separable = ", ".join(accuracy["separable"])
-    return f"""`python benchmarks/priors.py accuracy`: {accuracy["cells"]} cells, {len(accuracy["seeds"])} seeds,
-true shares 0.05, 0.3, 0.6 and 0.9, 100 and 1,000 labelled rows, at most 2,000 unlabelled rows
-(`benchmarks/results/priors.json`). "Covered" is the share of 90 % intervals that hold the truth. Seconds are without
-the scores, which take {accuracy["seconds_scores"]:.1f} s.
-
-{rows_of(header, rows)}
-
-The default's goals: {verdict}.
-Separable sets (boosting on true labels has an out-of-fold AUC above 0.995): {separable}.
-Our settings were chosen on other draws of these same sets, which flatters them a little.
-
-<details><summary>Mean absolute error by set</summary>
-
-{rows_of(["set", *accuracy["estimators"]], by_set)}
-
-</details>"""
-
-
-def _labelling_test(found: dict[str, Any]) -> str:
-    alarms = 100 * found["accuracy"]["false_alarms_of_the_labelling_test"]
-    rows = [
-        [r["set"], str(r["n_p"]), f"{r['strength']:g}", f"{100 * r['noticed']:.0f} %", f"{r['mean_bbe']:.2f}"]
-        for r in found["representative"]
-    ]
-    biased = [r for r in found["representative"] if r["strength"]]
-    low, high = (pick(r["mean_bbe"] for r in biased) for pick in (min, max))
-    noticed = 100 * sum(r["noticed"] for r in biased) / len(biased)
-    return f"""**Are the labelled rows a random sample?** A quick test warns if they seem not to be. It raises a false
-alarm in {alarms:.0f} % of the cells above. `benchmarks/priors.py representative` labels positives with weights
-exp(strength · first principal component). The default estimate of a true share of 0.5 then falls to between
-{low:.2f} and {high:.2f}, and the test notices it in {noticed:.0f} % of the draws.
-
-<details><summary>Every set</summary>
-
-{rows_of(["set", "labelled", "strength of the bias", "noticed", "mean estimate"], rows)}
-
-</details>"""
-
-
-def _prior_speed(speed: dict[str, Any]) -> str:
-    rows = [[what, f"{s['seconds']:.2f}", f"{s['goal']:g}", f"{s['peak_mb']}"] for what, s in speed.items()]
-    return f"""<details><summary>Seconds on two cores (`benchmarks/priors.py speed`)</summary>
-
-{rows_of(["what", "seconds", "goal", "peak MB of the process"], rows)}
-
-</details>"""
 
 
 # --- docs/benchmarks.md ----------------------------------------------------------------------------------------------
@@ -384,7 +302,7 @@ def _text_speed(results: Sequence[dict[str, Any]]) -> str:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "../README.md": readme,
-    "priors.md": priors,
+    "priors.md": lambda: prior_page(read("priors")),
     "benchmarks.md": benchmarks,
     "tables.md": tables,
     "text.md": text,
