@@ -40,8 +40,9 @@ def put_between_marks(page: Path, text: str) -> None:
 
 
 def readme() -> str:
-    tabular, prior = read("tabular")["methods"], read("priors")["accuracy"]["estimators"]["combined"]
-    cells = read("priors")["accuracy"]["cells"]
+    tabular, prior = read("tabular")["methods"], read("priors")["accuracy"]
+    cells, known = prior["cells"], prior["known"]["all"]
+    unknown = 100 * prior["estimators"]["combined"]["cannot"]
     punce = next(run for name, run in read("mnist_losses")["runs"].items() if name.startswith("punce"))
     speed, at = read("loss_speed"), "8192"
 
@@ -62,8 +63,8 @@ def readme() -> str:
         ],
         [
             f"Share of positives, {cells} draws from nine sets ([priors](docs/priors.md))",
-            f"mean error {prior['mae']:.3f}",
-            f"90 % intervals hold the truth in {100 * prior['coverage']:.0f} %",
+            f"mean error {known['absolute']:.3f}; in {unknown:.0f} % of them it says that it cannot be known",
+            f"90 % intervals hold the truth in {100 * known['covered']:.1f} %",
         ],
         [
             f"MNIST odd/even, 1,000 labelled, **one seed**, {sum(punce['seconds'].values()):.0f} s on two cores "

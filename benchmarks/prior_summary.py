@@ -79,5 +79,7 @@ def _known(frame: pd.DataFrame) -> dict[str, Any]:
     """The default where it said that the share can be known, by number of labels and by who chose its settings."""
     known = frame[(frame["estimator"] == "combined") & ~frame["cannot"]]
     chosen_on = known["set"].isin(DESIGN).map({True: "design sets", False: "other sets"})
-    by = known.groupby([chosen_on, "n_p"])[list(MEASURES.values())].mean()
-    return {f"{who}, {n_p} labelled": row.round(4).to_dict() for (who, n_p), row in by.iterrows()}
+    columns = list(MEASURES.values())
+    by = known.groupby([chosen_on, "n_p"])[columns].mean()
+    rows = {f"{who}, {n_p} labelled": row for (who, n_p), row in by.iterrows()} | {"all": known[columns].mean()}
+    return {who: row.round(4).to_dict() for who, row in rows.items()}

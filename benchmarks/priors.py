@@ -3,6 +3,7 @@
     PUNCE_DATA=... python benchmarks/priors.py accuracy --minutes 7     # repeat until it says it is complete
     PUNCE_DATA=... python benchmarks/priors.py accuracy --slow --cells slow.jsonl   # the other estimators too
     PUNCE_DATA=... python benchmarks/priors.py representative           # the test of random labelling: alarms, power
+    python benchmarks/priors.py simulated                               # scores of known overlap
     python benchmarks/priors.py speed                                   # the sizes of the speed goals
     python benchmarks/priors.py table                                   # print what there is
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import resource
 import tempfile
@@ -31,9 +33,10 @@ import numpy as np
 import pandas as pd
 from machine import RESULTS, save
 from prior_summary import summarise
+from scipy.stats import norm
 
 from punce.data import biased_propensity, load
-from punce.priors import PRIORS, PriorWarning, Sample, estimate_prior
+from punce.priors import PRIORS, PriorEstimate, PriorWarning, Sample, estimate_prior
 from punce.priors.cautions import area_under_curve, top_region
 from punce.priors.crossfit import default_classifier, out_of_fold
 from punce.priors.estimate import run_one
@@ -200,6 +203,31 @@ def separability() -> dict[str, float]:
     return found
 
 
+# --- Scores of known overlap ------------------------------------------------------------------------------------------
+
+
+def run_simulated(draws: int = 10) -> list[dict[str, Any]]:
+    """The default on scores of two unit normal distributions, where no learner adds its own noise."""
+    rows = []
+    for n_p, auc, share in itertools.product(
+        (30, 100, 500), (0.75, 0.85, 0.92, 0.97, 0.99), (0.05, 0.2, 0.5, 0.8, 0.95)
+    ):
+        found = [_on_scores(n_p, auc, share, seed) for seed in range(draws)]
+        errors = [e.value - share for e in found if not e.reason]
+        row = {"n_p": n_p, "auc": auc, "share": share, "draws": draws}
+        row["covered"] = float(np.mean([e.low <= share <= e.high for e in found]))
+        rows.append({**row, "bias": float(np.mean(errors)) if errors else None, "known": len(errors) / draws})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def _on_scores(n_p: int, auc: float, share: float, seed: int) -> PriorEstimate:
+    rng = np.random.default_rng([seed, n_p, round(1000 * auc), round(1000 * share)])
+    is_positive = np.arange(n_p + MOST_UNLABELLED) < n_p + round(share * MOST_UNLABELLED)
+    scores = rng.normal(size=len(is_positive)) + np.sqrt(2.0) * norm.ppf(auc) * is_positive
+    return estimate_prior(None, np.arange(len(scores)) < n_p, scores=scores, random_state=seed)
+
+
 # --- The test of random labelling ------------------------------------------------------------------------------------
 
 
@@ -314,7 +342,7 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["accuracy", "representative", "speed", "table"])
+    parser.add_argument("part", choices=["accuracy", "simulated", "representative", "speed", "table"])
     parser.add_argument("--quick", action="store_true", help="one seed, two shares")
     parser.add_argument("--slow", action="store_true", help="every estimator, about five times as long")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long; run again to go on")
@@ -327,6 +355,8 @@ def main() -> None:
         found["accuracy"] = summarise(read_cells(arguments.cells), separability())
         found["accuracy"]["complete"] = complete and not arguments.quick
         print("complete" if complete else "stopped by --minutes: run again to go on")
+    elif arguments.part == "simulated":
+        found["simulated"] = run_simulated()
     elif arguments.part == "representative":
         found["representative"] = run_representative()
     elif arguments.part == "speed":
