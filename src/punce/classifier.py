@@ -42,6 +42,7 @@ from punce.options import check_arguments, check_options, check_weights, describ
 from punce.priors import PriorEstimate, estimate_prior
 from punce.scenario import Scenario, Target
 from punce.storage.model_file import ModelFileError, read_model, write_model
+from punce.training.cpus import limited_threads
 from punce.training.random_stream import check_random_state, drawn_seed
 
 Floats = npt.NDArray[np.float64]
@@ -187,8 +188,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         judged = fitted.only(kept)
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, labels[judged.rows], judged.scores)
-        self._judge(judged, labels)
-        self._check_labelling(judged, labels)
+        with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
+            self._judge(judged, labels)
+            self._check_labelling(judged, labels)
         self._keep_scores(fitted, X, len(labels))
         self._remember_rows(fitted, X, labels)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit

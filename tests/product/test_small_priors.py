@@ -12,7 +12,7 @@ from punce import PUClassifier, classifier
 from punce.data import UserData, check
 from punce.models import NetworkRoute
 from punce.priors import PriorEstimate
-from punce.product.page import report_content
+from punce.product.page import report_content, started_map
 from tests.product.clouds import FAST, clouds
 
 
@@ -50,7 +50,7 @@ def test_an_estimated_prior_is_kept_from_0_and_1_within_its_interval(
     assert model.prior_ == estimate
     assert model.metrics_.unlabelled.prior == (0.001 if value < 0.5 else 0.999)
     data = UserData("embedding", X, labels.astype(np.int8), pd.RangeIndex(len(X)), "rows.npy")
-    content = report_content(model, data, check(data), X, (), {})
+    content = report_content(model, data, check(data), X, (), {}, started_map(model, data, X))
     assert content.review is not None
     assert content.prior is not None
     assert content.prior.value == value

@@ -14,7 +14,7 @@ import pytest
 
 from punce.errors import InputError
 from punce.training import parallel
-from punce.training.parallel import in_parallel
+from punce.training.parallel import beside, in_parallel
 
 
 @pytest.fixture
@@ -46,6 +46,17 @@ def test_one_cpu_or_a_second_thread_means_this_process(monkeypatch: pytest.Monke
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a_task_beside_gives_its_result_when_asked(cpus: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(parallel, "usable_cpus", lambda: cpus)
+    result = beside(lambda: ((tmp_path / "began").touch(), os.getpid())[1])
+    deadline = time.monotonic() + 60
+    while cpus == 2 and not (tmp_path / "began").exists():
+        assert time.monotonic() < deadline, "it waits until it is asked"
+        time.sleep(0.01)
+    assert (result() == os.getpid()) == (cpus == 1)
 
 
 def _warns() -> int:

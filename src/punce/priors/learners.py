@@ -16,6 +16,7 @@ from punce.columns.dense import DenseColumns
 from punce.priors.crossfit import out_of_fold
 from punce.priors.features import Float, Rows
 from punce.priors.sample import Sample
+from punce.training.cpus import limited_threads, threads_for
 
 _LINEAR, _KERNEL = 0.2, 0.02  # penalties at 100 labelled rows, per row
 _GAMMA = 0.3  # over the number of columns, which is about half the squared distance of two rows
@@ -54,7 +55,8 @@ def _ridges(sample: Sample) -> dict[str, Float]:
     kernel = Nystroem(gamma=_GAMMA / dense.shape[1], n_components=min(_CENTRES, len(dense)), random_state=sample.seed)
     # The noise of the labelled rows' mean falls with their number, and so does the penalty that it calls for.
     per_row = len(dense) * math.sqrt(100.0 / sample.n_p)
-    maps = {"linear": (dense, _LINEAR), "kernel": (kernel.fit_transform(dense), _KERNEL)}
+    with limited_threads(threads_for(dense.size)):
+        maps = {"linear": (dense, _LINEAR), "kernel": (kernel.fit_transform(dense), _KERNEL)}
     return {
         name: out_of_fold(
             features,

@@ -32,7 +32,7 @@ from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.options import ALWAYS, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
-from punce.product.page import ranked_rows, report_content
+from punce.product.page import ranked_rows, report_content, started_map
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, asked_reasons, read_and_check
 from punce.report import write_report
 from punce.report.json_tree import encode
@@ -85,6 +85,7 @@ def _reading(data: UserData) -> dict[str, Any]:
 
 def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:
     out, classifier, data = outcome.folder, outcome.classifier, outcome.data
+    map_of_rows = started_map(classifier, data, X)
     shown_importances(classifier)  # before the classifier is saved, which keeps what was measured
     classifier.save(out / "model")
     if data.unreadable:
@@ -93,7 +94,7 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dic
     _write_scores(out, data, classifier, scores, X if options.get("reasons") else None)
     write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
-    content = report_content(classifier, data, checked, X, outcome.warnings, options)
+    content = report_content(classifier, data, checked, X, outcome.warnings, options, map_of_rows)
     write_text(out / "report.json", json.dumps(content.to_json()) + "\n")
     write_report(content, out / "report.html")
     write_text(out / "MODEL_CARD.md", model_card(classifier, data, outcome.warnings))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from punce import __version__
@@ -33,6 +36,7 @@ from punce.report.content import (
 from punce.report.json_tree import encode
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, top_rows
+from punce.training.parallel import beside
 
 
 def report_content(
@@ -42,8 +46,9 @@ def report_content(
     X: Any,
     noted: tuple[str, ...],
     configuration: dict[str, Any],
+    map_of_rows: Callable[[], RowMap],
 ) -> ReportContent:
-    """Everything the page shows."""
+    """Everything the page shows; `map_of_rows` is what :func:`started_map` gave."""
     assert data.labels is not None
     p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
     used, unknown = classifier.prior_, classifier.metrics_.unknown
@@ -59,10 +64,10 @@ def report_content(
         ),
         histogram=score_histogram(p, u),
         review=None if unknown else review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(used)),
-        map=_map(classifier, data, X),
         importances=shown_importances(classifier),
         top=_top(classifier, data, X),
         sensitivity=() if unknown else _sensitivity(classifier, on_u),
+        map=map_of_rows(),  # late: it may still be at work
         training=_training(classifier.history_),
         configuration=configuration,
         warnings=noted,
@@ -145,19 +150,27 @@ def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:
     return {}
 
 
-def _map(classifier: PUClassifier, data: UserData, X: Any) -> RowMap:
+def started_map(classifier: PUClassifier, data: UserData, X: Any) -> Callable[[], RowMap]:
+    """The map of the rows, once it is called. Its layout takes longest of all that is on the page, and begins now."""
     assert data.labels is not None
     rows = map_rows(data.labels)
     some = X.iloc[rows] if isinstance(X, pd.DataFrame) else [X[int(i)] for i in rows]
     is_array = data.kind in ("image", "embedding") and isinstance(some, list)
     features = classifier.embed(np.asarray(some) if is_array else some)
-    xy, method = lay_out(features)
-    names = [str(data.ids[int(i)]) for i in rows]
+    layout = partial(lay_out, features)
+    laid_out = beside(layout) if data.kind == "table" else layout  # what trains a network takes longer, on all CPUs
+    return lambda: _map(classifier, data, X, rows, *laid_out())
+
+
+def _map(
+    classifier: PUClassifier, data: UserData, X: Any, rows: np.ndarray, xy: npt.NDArray[np.float64], method: str
+) -> RowMap:
+    assert data.labels is not None
     return row_map(
         xy,
         classifier.scores_[rows],
         data.labels[rows],
-        names,
+        [str(data.ids[int(i)]) for i in rows],
         method=f"{method} of the {'columns' if data.kind == 'table' else 'learned features'}",
         of=len(data),
         **_shown(data, X, rows),

@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from typing import TypeVar, cast
 
 from punce.training.cpus import limited_threads, usable_cpus
@@ -52,26 +53,43 @@ def _copies() -> int:
     return usable_cpus() if is_safe else 1
 
 
+def beside(task: Callable[[], T]) -> Callable[[], T]:
+    """Start the task in a copy; calling what is returned waits for its result, or computes it where no copy can be."""
+    if _copies() < 2:
+        return lambda: next(in_parallel([task]))
+    running = _started([task], 1)
+    return lambda: next(_results(*running, 1))
+
+
 def _by_copies(tasks: Sequence[Callable[[], T]], count: int) -> Iterator[T]:
+    yield from _results(*_started(tasks, count), len(tasks))
+
+
+def _started(tasks: Sequence[Callable[[], T]], count: int) -> tuple[list[ForkProcess], list[Connection]]:
+    """Copies at work, and where their results come from."""
     # Whoever is free reads the next byte. The pipe ends after the last one, as nobody can write to it any more: no copy
     # waits for ever, even if this process is killed.
     places, writing = os.pipe()
     os.write(writing, bytes(range(len(tasks))))
     os.close(writing)
-    fork, sources, copies = multiprocessing.get_context("fork"), [], []
+    fork, copies, sources = multiprocessing.get_context("fork"), [], []
+    for _ in range(count):
+        source, sink = fork.Pipe(duplex=False)
+        copies.append(fork.Process(target=_work, args=(tasks, places, sink), daemon=True))
+        with warnings.catch_warnings():
+            # Python 3.12 counts the idle threads of BLAS, which has its own provision for a fork.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            copies[-1].start()
+        sink.close()
+        sources.append(source)
+    os.close(places)
+    return copies, sources
+
+
+def _results(copies: list[ForkProcess], sources: list[Connection], count: int) -> Iterator[T]:
     try:
-        for _ in range(count):
-            source, sink = fork.Pipe(duplex=False)
-            copies.append(fork.Process(target=_work, args=(tasks, places, sink), daemon=True))
-            with warnings.catch_warnings():
-                # Python 3.12 counts the idle threads of BLAS, which has its own provision for a fork.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                copies[-1].start()
-            sink.close()
-            sources.append(source)
-        yield from _in_order(sources, len(tasks))
+        yield from _in_order(sources, count)
     finally:
-        os.close(places)
         for copy in copies:
             copy.terminate()  # only where something failed is one of them still at work
             copy.join()
