@@ -43,14 +43,16 @@ def test_a_given_prior_is_taken_as_it_is(prior: float, monkeypatch: pytest.Monke
 def test_an_estimated_prior_is_kept_from_0_and_1_within_its_interval(
     low: float, value: float, high: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estimate = PriorEstimate(value, low, high, "bbe", {}, 0.3, 0.5)
+    counts = {"n_labelled": 75, "n_unlabelled": 225, "scenario": "single_set"}
+    estimate = PriorEstimate(value, low, high, "bbe", counts, 0.3, 0.5)
     monkeypatch.setattr(classifier, "estimate_prior", lambda *args, **kwargs: estimate)
+    priors = told(monkeypatch)
     X, labels = clouds()
     model = PUClassifier(**{**FAST, "prior": "auto"}).fit(X, labels)
-    assert model.prior_ == estimate
-    assert model.metrics_.unlabelled.prior == (0.001 if value < 0.5 else 0.999)
+    assert model.first_prior_ == estimate
+    assert priors == [model.metrics_.unlabelled.prior] == [0.001 if value < 0.5 else 0.999]
     data = UserData("embedding", X, labels.astype(np.int8), pd.RangeIndex(len(X)), "rows.npy")
     content = report_content(model, data, check(data), X, (), {}, started_map(model, data, X))
     assert content.review is not None
     assert content.prior is not None
-    assert content.prior.value == value
+    assert content.prior.value == model.prior_.value
