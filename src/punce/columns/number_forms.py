@@ -12,7 +12,7 @@ import pandas as pd
 from punce.columns.written import Decimal, NumberForm, WrittenColumn, written_column, written_numbers
 from punce.errors import InputError
 
-_SHOWN = 4
+_SHOWN = 4  # columns in a note
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ def _decided(
     against = _votes(columns, _other(first), separator) if is_open else 0
     if not against:
         return first, columns, columns
+    # A typed file's text is the same whatever the mark; pandas has to parse a CSV file anew.
     other = columns if separator is None else _columns(load(_other(first)), left_alone)
     if against <= _votes(other, first, separator):
         return first, columns, columns
@@ -110,6 +111,7 @@ def _forms(
     columns: Mapping[str, WrittenColumn], mark: Decimal, known: Mapping[str, NumberForm], is_known: bool
 ) -> dict[str, NumberForm]:
     """By column; what is known of single ones holds unless the file as a whole says otherwise."""
+    # where the file's mark is another than the run's, its columns have changed their mark with it
     likely = {name: form if is_known else replace(form, decimal=mark) for name, form in known.items()}
     forms = {name: form for name, form in likely.items() if name not in columns}  # with many odd words, but numbers
     for name, column in columns.items():

@@ -110,6 +110,7 @@ def _request(path: str | Path, label: str | None, options: ReadOptions) -> Reque
         raise InputError(f"kind must be auto, image, table, text or embedding, got {kind!r}")
     if setting not in get_args(Setting):
         raise InputError(f"setting must be 'pu' or 'pnu', got {setting!r}")
+    # Everything is checked here, before a file is opened: some take long to open, and a mistake should not.
     file, table = file_and_table(path, options.get("table"))
     options = {**options, "table": table}
     id, labels, columns = options.get("id"), options.get("labels"), options.get("columns")
@@ -228,6 +229,7 @@ def _without_unreadable(data: UserData) -> UserData:
         raise InputError(
             f"{data.source}: none of its {len(data)} images can be read, e.g. {data.ids[0]} ({reasons[0]})"
         )
+    # take keeps labels and names with their rows
     rest = data.take([row for row in range(len(data)) if row not in reasons])
     unreadable = {str(data.ids[row]): reason for row, reason in reasons.items()}
     shown = [f"{name} ({reason})" for name, reason in list(unreadable.items())[:_SHOWN]]

@@ -35,6 +35,7 @@ def read_table(request: Request) -> UserData:
             frames[decimal] = read_frame(table, as_text=request.as_text, decimal=decimal)
         return frames[decimal]
 
+    # The whole file decides here; a stream has only its first rows to go by.
     forms, decided = _number_forms(load, table, request)
     label = request.roles.label
     labels = None if label is None else request.as_labels(load(forms.decimal)[label])
@@ -81,6 +82,7 @@ def _file_notes(table: TableFile) -> list[str]:
 
 
 def _number_forms(load: Any, table: TableFile, request: Request) -> tuple[NumberForms, tuple[str, ...]]:
+    # Row names, labels and texts are no numbers; categories that a model knows must keep their spelling.
     roles = request.roles
     left_alone = {name for name in (roles.label, roles.text, *roles.drop, *request.as_text) if name is not None}
     return find_forms(
