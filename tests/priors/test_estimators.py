@@ -90,7 +90,7 @@ def test_bbe_intervals_cover() -> None:
     hits = 0
     for seed in range(200):
         data = gaussians(0.3, n_p=100, n_u=1000, gap=3.0, seed=seed)
-        found = estimate_prior(None, data.labels, scores=data.X[:, 0])
+        found = estimate_prior(None, data.labels, "bbe", scores=data.X[:, 0])
         hits += found.low <= data.share <= found.high
     assert hits >= 160
 
