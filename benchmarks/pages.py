@@ -40,14 +40,14 @@ def put_between_marks(page: Path, text: str) -> None:
 
 
 def readme() -> str:
-    tabular, prior = read("tabular")["methods"], read("priors")["accuracy"]
+    tables, prior = read("tabular"), read("priors")["accuracy"]
     cells, known = prior["cells"], prior["known"]["all"]
     unknown = 100 * prior["estimators"]["combined"]["cannot"]
     punce = next(run for name, run in read("mnist_losses")["runs"].items() if name.startswith("punce"))
     speed, at = read("loss_speed"), "8192"
 
     def three(method: str) -> str:
-        auc, accuracy, ece = (100 * tabular[method][key] for key in ("auc", "accuracy", "ece"))
+        auc, accuracy, ece = (100 * tables["methods"][method][key] for key in ("auc", "accuracy", "ece"))
         return f"{auc:.1f} / {accuracy:.1f} / {ece:.1f}"
 
     def cost(loss: str) -> str:
@@ -55,11 +55,11 @@ def readme() -> str:
 
     rows = [
         [
-            "Tables, six UCI sets, 16 problems × 5 seeds: AUC / accuracy / calibration error, per cent ([tables]"
-            "(docs/tables.md))",
+            f"{len(tables['sets']['reported'])} open tables, {tables['runs']['reported']['runs']} runs: AUC / accuracy "
+            "/ calibration error, per cent ([tables](docs/tables.md))",
             three("punce default"),
             f"pulearn bagging {three('pulearn bagging')}; pu-toolbox nnPU, told the true prior, "
-            f"{three('pu-toolbox nnPU, true prior')}; boosting on true labels {three('oracle')}",
+            f"{three('pu-toolbox nnPU, true prior')}; learned from true labels {three('oracle')}",
         ],
         [
             f"Share of positives, {cells} draws from nine sets ([priors](docs/priors.md))",
@@ -256,9 +256,9 @@ a tighter second estimate was made after that, so this set is no independent tes
 
 
 def tables() -> str:
-    import tabular  # needs no rival to be installed to write its table
+    import tabular_summary  # needs no rival to be installed to write its table
 
-    return tabular.markdown(read("tabular")).strip("\n")
+    return tabular_summary.markdown(read("tabular"))
 
 
 # --- docs/text.md ----------------------------------------------------------------------------------------------------

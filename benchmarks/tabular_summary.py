@@ -1,0 +1,262 @@
+"""What the lines of benchmarks/tabular.py add up to, and the page made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from open_tables import DESIGN, REPORTED
+from tabular_rivals import FAMILIES
+
+OURS, TOLD, ORACLE = "punce default", "punce default, true prior", "oracle"
+RIVALS = [method for family in FAMILIES.values() for method in family.methods if method != ORACLE]
+METRICS = ("auc", "accuracy", "ece", "seconds")
+CELL = ["set", "n_labelled"]
+RUN = [*CELL, "seed"]
+WIDE_GAP = 0.01  # between best rival and oracle; over smaller ones a share of the distance is mostly noise
+TIE = 0.001  # a tenth of a point is no difference worth a method
+
+
+def summary(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Figures of the reported sets, over the runs that the default, every rival and the oracle have finished."""
+    table = pd.DataFrame(lines)
+    needed = [OURS, *RIVALS, ORACLE]
+    have = table[table["method"].isin(needed)].groupby(RUN)["method"].transform("nunique")
+    complete = table.loc[have.index[have == len(needed)], RUN].drop_duplicates()
+    table = table.merge(complete, on=RUN)
+    reported, design = (table[table["set"].isin(sets)] for sets in (REPORTED, DESIGN))
+    if reported.empty:
+        raise SystemExit("no run of a reported set has every method yet")
+    return {
+        "sets": {"reported": list(REPORTED), "design": list(DESIGN)},
+        "runs": {name: runs(part) for name, part in (("reported", reported), ("design", design))},
+        "methods": methods(reported),
+        "by_labels": {str(n): methods(part) for n, part in reported.groupby("n_labelled")},
+        "collapsed": collapsed(reported),
+        "within_noise": {metric: within_noise(reported, metric) for metric in ("auc", "accuracy")},
+        "behind": {metric: behind(reported, metric) for metric in ("auc", "accuracy")},
+        "distance_closed": {metric: distance_closed(reported, metric) for metric in ("auc", "accuracy")},
+        "own_numbers": {str(n): own_numbers(part) for n, part in [("all", reported), *reported.groupby("n_labelled")]},
+        "cells": cells(reported),
+        "design_cells": cells(design),
+    }
+
+
+def runs(table: pd.DataFrame) -> dict[str, Any]:
+    counts = table.drop_duplicates(RUN).groupby(CELL).size()
+    few = {"cells": len(counts), "runs": int(counts.sum())}
+    return few | {"fewest_seeds": int(counts.min()), "most_seeds": int(counts.max())} if len(counts) else few
+
+
+def methods(table: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Means over cells, each the mean of its seeds."""
+    means = table.groupby(["method", *CELL])[list(METRICS)].mean().groupby("method").mean()
+    return {name: {k: float(means.loc[name, k]) for k in METRICS} for name in ordered(means.index)}
+
+
+def ordered(names: Any) -> list[str]:
+    return [name for name in (OURS, TOLD, *RIVALS, ORACLE) if name in set(names)]
+
+
+def cells(table: pd.DataFrame) -> dict[str, Any]:
+    return {
+        f"{name} {n}": {
+            "seeds": int(rows["seed"].nunique()),
+            **{m: {k: float(part[k].mean()) for k in METRICS} for m, part in rows.groupby("method")},
+        }
+        for (name, n), rows in table.groupby(CELL, sort=False)
+    }
+
+
+def collapsed(table: pd.DataFrame) -> dict[str, Any]:
+    """Runs in which a method ranks test rows no better than chance, and its means over the cells without such runs."""
+    found = {}
+    for name in ordered(table["method"].unique()):
+        rows = table[table["method"] == name]
+        is_bad = rows["auc"] < 0.5
+        bad_cells = rows[is_bad].drop_duplicates(CELL)[CELL]
+        rest = rows.merge(bad_cells, on=CELL, how="left", indicator=True)
+        rest = rest[rest["_merge"] == "left_only"]
+        means = rest.groupby(CELL)[["auc", "accuracy"]].mean().mean()
+        found[name] = {
+            "runs": int(is_bad.sum()),
+            "cells": [f"{r['set']} {r['n_labelled']}" for _, r in bad_cells.iterrows()],
+        }
+        found[name] |= {f"{k}_without": float(means[k]) for k in ("auc", "accuracy")}
+    return found
+
+
+def by_cell(table: pd.DataFrame, metric: str) -> list[tuple[str, pd.DataFrame]]:
+    """Each cell's runs, a column per method."""
+    wide = table.pivot_table(index=RUN, columns="method", values=metric)
+    return [(f"{cell[0]} {cell[1]}", rows) for cell, rows in wide.groupby(level=[0, 1], sort=False)]
+
+
+def gap_to_best(rows: pd.DataFrame, name: str) -> tuple[float, float]:
+    """How far `name` is behind the best of the default and the rivals, and the standard error of that, paired."""
+    best = rows[[OURS, *RIVALS]].mean().idxmax()
+    gap = rows[best] - rows[name]
+    error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else 0.0
+    return float(gap.mean()), float(error)
+
+
+def within_noise(table: pd.DataFrame, metric: str) -> dict[str, list[str]]:
+    """Cells in which a method is the best, or its paired difference to the best is below two standard errors."""
+    parts = by_cell(table, metric)
+    good: dict[str, list[str]] = {}
+    for name in (OURS, *RIVALS):
+        gaps = ((cell, *gap_to_best(rows, name)) for cell, rows in parts)
+        good[name] = [cell for cell, gap, error in gaps if gap <= max(2 * error, TIE)]
+    return good
+
+
+def behind(table: pd.DataFrame, metric: str) -> dict[str, float]:
+    """Cells in which the default is not, by how much."""
+    gaps = ((cell, *gap_to_best(rows, OURS)) for cell, rows in by_cell(table, metric))
+    return {cell: gap for cell, gap, error in gaps if gap > max(2 * error, TIE)}
+
+
+def distance_closed(table: pd.DataFrame, metric: str) -> dict[str, Any]:
+    """The default's share of the way to the oracle: from each cell's best rival, and from the one best on average.
+
+    A cell's best rival is chosen by the test rows themselves, so that the first is a lower bound.
+    """
+    means = pd.DataFrame([rows.mean() for _, rows in by_cell(table, metric)])
+    best = means[RIVALS].max(axis=1)
+    gained, distance = means[OURS] - best, means[ORACLE] - best
+    wide = (gained / distance)[distance >= WIDE_GAP]
+    overall = means.mean()
+    one = overall[RIVALS].max()
+    return {
+        "of_all": float(gained.sum() / distance.sum()),
+        "cells_with_a_gap": len(wide),
+        "median_of_cells": float(wide.median()) if len(wide) else None,
+        "from_the_best_on_average": float((overall[OURS] - one) / (overall[ORACLE] - one)),
+        "best_on_average": str(overall[RIVALS].idxmax()),
+    }
+
+
+def own_numbers(table: pd.DataFrame) -> dict[str, Any]:
+    """How far the default's own numbers are from the truth: value, 90 % interval, share without a value."""
+    rows = table[table["method"] == OURS]
+    found = {}
+    for key, truth in (("accuracy", "accuracy"), ("auc", "auc"), ("prior", "true_prior")):
+        estimates = pd.DataFrame(
+            [[np.nan if part is None else part for part in cell] for cell in rows[f"estimated_{key}"]],
+            columns=["value", "low", "high"], index=rows.index,
+        )  # fmt: skip
+        known = estimates["value"].notna()
+        error = (estimates["value"] - rows[truth])[known]
+        inside = (estimates["low"] <= rows[truth]) & (rows[truth] <= estimates["high"])
+        known_part = {"mean_error": error.abs(), "bias": error, "coverage": inside[known]}
+        # No number where none of the runs has one: JSON knows no NaN.
+        found[key] = {name: float(values.mean()) if len(values) else None for name, values in known_part.items()}
+        found[key]["cannot_be_estimated"] = float(1 - known.mean())
+    return found
+
+
+# The page ------------------------------------------------------------------------------------------------------------
+
+
+def markdown(result: dict[str, Any]) -> str:
+    return "\n\n".join([_headline(result), _means(result), _method_notes(result), _own(result), _cell_table(result)])
+
+
+def _headline(result: dict[str, Any]) -> str:
+    reported, good, closed = result["runs"]["reported"], result["within_noise"], result["distance_closed"]
+    n = reported["cells"]
+    counts = {metric: len(good[metric][OURS]) for metric in ("auc", "accuracy")}
+    ece = {labels: part[OURS]["ece"] for labels, part in result["by_labels"].items()}
+    seeds = "ten" if reported["fewest_seeds"] == 10 else f"{reported['fewest_seeds']} to {reported['most_seeds']}"
+    lines = [
+        f"{len(result['sets']['reported'])} reported tables, {n} cells (a table with 30, 100 or 500 labels), "
+        f"{reported['runs']} runs, {seeds} seeds a cell; `python benchmarks/tabular.py`, figures in "
+        "`benchmarks/results/tabular.json`. The design was chosen on other tables "
+        f"({', '.join(result['sets']['design'])}).",
+        "",
+        "| goal | measured |",
+        "|---|---|",
+        f"| default best or within noise in AUC in 95 % of the cells | {counts['auc']} of {n} "
+        f"({100 * counts['auc'] / n:.0f} %) |",
+        f"| the same in accuracy | {counts['accuracy']} of {n} ({100 * counts['accuracy'] / n:.0f} %) |",
+        "| half of the distance from a cell's best rival to the oracle | "
+        f"AUC {100 * closed['auc']['of_all']:.0f} %, accuracy {100 * closed['accuracy']['of_all']:.0f} % |",
+        "| the same from the rival that is best on average | "
+        + ", ".join(
+            f"{name} {100 * part['from_the_best_on_average']:.0f} % ({part['best_on_average']})"
+            for name, part in (("AUC", closed["auc"]), ("accuracy", closed["accuracy"]))
+        )
+        + " |",
+        *(
+            f"| mean ECE at most {limit} with {labels} labels | {ece[labels]:.3f} |"
+            for labels, limit in (("100", "0.06"), ("500", "0.03"))
+            if labels in ece
+        ),
+    ]
+    worst = sorted(result["behind"]["auc"].items(), key=lambda item: -item[1])
+    if worst:
+        gaps = ", ".join(f"{cell} {100 * gap:.1f}" for cell, gap in worst)
+        lines += ["", f"Behind the best rival in AUC (points): {gaps}."]
+    return "\n".join(lines)
+
+
+def _means(result: dict[str, Any]) -> str:
+    n = result["runs"]["reported"]["cells"]
+    rows = [
+        "| | AUC | accuracy | ECE | ECE 30 / 100 / 500 | best or within noise, AUC / accuracy | collapsed | CPU s |",
+        "|---|" + "---|" * 7,
+    ]
+    for name, mean in result["methods"].items():
+        good = [len(result["within_noise"][metric].get(name, [])) for metric in ("auc", "accuracy")]
+        ece = " / ".join(f"{100 * part[name]['ece']:.1f}" for part in result["by_labels"].values() if name in part)
+        noise = f"{good[0]} / {good[1]} of {n}" if name in result["within_noise"]["auc"] else "–"
+        means = " | ".join(f"{100 * mean[k]:.2f}" for k in ("auc", "accuracy", "ece"))
+        bad = result["collapsed"][name]["runs"]
+        rows.append(f"| {name} | {means} | {ece} | {noise} | {bad} | {mean['seconds']:.1f} |")
+    return "\n".join(rows)
+
+
+def _method_notes(result: dict[str, Any]) -> str:
+    bad = {name: part for name, part in result["collapsed"].items() if part["runs"]}
+    apart = "".join(
+        f" Without cells that have such runs ({len(part['cells'])}) {name} has {100 * part['auc_without']:.2f} / "
+        f"{100 * part['accuracy_without']:.2f}."
+        for name, part in bad.items()
+    )
+    return f"""Per cent, means over cells. Every method decides for rows of the population. The default estimates the
+prior; nnPU is told the true one. Rivals get standardised input, and their regularisation is chosen by held-out AUC of
+labelled against unlabelled rows (`benchmarks/tabular_rivals.py`). "Within noise": the paired difference to the cell's
+best method is below two standard errors over seeds, or below 0.1 points. The oracle is the best of boosting, logistic
+regression and extremely randomised trees on all true labels. A run is collapsed if its AUC is below one half.{apart}"""
+
+
+def _own(result: dict[str, Any]) -> str:
+    rows = ["| labels | number | mean error | bias | interval holds the truth | cannot be estimated |"]
+    rows.append("|---|" + "---|" * 5)
+    for labels, found in result["own_numbers"].items():
+        for key, part in found.items():
+            known = part["mean_error"] is not None
+            error = (
+                f"{part['mean_error']:.3f} | {part['bias']:+.3f} | {100 * part['coverage']:.0f} %"
+                if known
+                else "– | – | –"
+            )
+            rows.append(f"| {labels} | {key} | {error} | {100 * part['cannot_be_estimated']:.0f} % |")
+    about = (
+        "The default's own numbers with their 90 % intervals, made without negatives, against the test rows, which have"
+    )
+    return f"{about}\na sampling error of their own:\n\n" + "\n".join(rows)
+
+
+def _cell_table(result: dict[str, Any]) -> str:
+    names = list(result["methods"])
+    rows = ["| AUC / accuracy | seeds | " + " | ".join(names) + " |", "|---|" + "---|" * (len(names) + 1)]
+    for title, group in (("", result["cells"]), ("design: ", result["design_cells"])):
+        for cell, found in group.items():
+            values = (
+                f"{100 * found[m]['auc']:.1f} / {100 * found[m]['accuracy']:.1f}" if m in found else "–" for m in names
+            )
+            rows.append(f"| {title}{cell} | {found['seeds']} | " + " | ".join(values) + " |")
+    return "\n".join(rows)
