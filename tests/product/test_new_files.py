@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from punce import PUClassifier
+from punce.cli import app
 from punce.judging.new_rows import NOTHING_KEPT
 from punce.product.predict import PredictOutcome, run_predict
 from tests.models.stored.write import HERE
@@ -63,6 +64,18 @@ def test_another_share_is_found_and_said_and_shifted_to_on_request(model: Path, 
     assert shifted.assumed == pytest.approx(done.share.value)
     assert shifted.notes == ()
     assert abs(again["probability"].mean() - y.mean()) < abs(scored["probability"].mean() - y.mean())
+
+
+def test_the_command_says_what_the_probabilities_assume(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    new, _ = table(np.random.default_rng(1), 300, 0.3)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    for options, said in ([], "assume 0.300 (the model's own; not shifted)"), (["--share", "0.1"], "assume 0.100 (to"):
+        app(args=["predict", str(model), str(tmp_path / "new.csv"), *options], standalone_mode=False)
+        shown = capsys.readouterr().out
+        assert "share of positives in these rows: 0." in shown
+        assert said in shown
 
 
 def test_rows_outside_and_columns_that_moved(model: Path, tmp_path: Path):
