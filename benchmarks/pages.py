@@ -85,9 +85,11 @@ def readme() -> str:
 
 
 def benchmarks() -> str:
+    import public  # needs none of its data to write its table
+
     speed = [_loss_speed(read("loss_speed")), _step(read("step")["results"]), _views(read("views"))]
     mnist = [_mnist_losses(), _mnist_baselines(), _mnist_tuning(), _mnist_classifier()]
-    return "\n\n".join([_busy(read("busy")), *speed, *mnist])
+    return "\n\n".join([public.markdown(read("public")), _busy(read("busy")), *speed, *mnist])
 
 
 def _busy(found: dict[str, Any]) -> str:
