@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from punce.columns.number_forms import NumberForms
 from punce.data import read, stream
@@ -164,3 +165,12 @@ def test_batches_are_read_alike(tmp_path: Path) -> None:
 def test_a_decimal_mark_must_be_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--decimal must be a point or a comma, got ';'"):
         read(write(tmp_path / "t.csv", "a,y\n1,1\n2,0\n"), "y", decimal=";")
+
+
+def test_a_real_table_with_decimal_commas_has_the_same_bits(tmp_path: Path) -> None:
+    frame = load_breast_cancer(as_frame=True).data.assign(y=(np.arange(569) < 100).astype(int))
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    frame.to_csv(tmp_path / "comma.csv", index=False, sep=";", decimal=",")
+    plain, comma = (read(tmp_path / f"{name}.csv", "y").features for name in ("plain", "comma"))
+    pd.testing.assert_frame_equal(comma, plain, check_exact=True)
+    assert read(tmp_path / "comma.csv", "y").notes[0].startswith("30 columns are numbers as people write them")
