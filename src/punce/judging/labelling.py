@@ -205,13 +205,14 @@ def _measures(positive: Flags, called: Flags, scores: Floats, weights: Floats, i
 
 
 def _sentence(check: LabellingCheck) -> str:
-    low, high = _wider((1.0, 0.0), check.ranges["unlabelled"]["accuracy"])
+    low, _ = _wider((1.0, 0.0), check.ranges["unlabelled"]["accuracy"])
+    most = min(1.0, _SLACK_SHARE * check.most)
     return (
         "the labelled rows do not look like a random sample of the positives: "
         f"{check.share:.0%} of the unlabelled rows form a group with them, but differ from them within it. The quality "
-        "holds for positives like the labelled ones; over all unlabelled rows accuracy may lie anywhere between "
-        f"{low:.2f} and {high:.2f}, and up to {min(1.0, _SLACK_SHARE * check.most):.0%} of them may be positive. "
-        "Label a random sample of rows, or set labelling='biased' (--labelling biased)"
+        f"holds for positives like the labelled ones; over all unlabelled rows accuracy may be as low as {low:.2f}, "
+        f"and up to {most:.0%} of them may be positive. Label a random sample of rows, or "
+        "set labelling='biased' (--labelling biased)"
     )
 
 
