@@ -9,7 +9,6 @@ import ctypes
 import gzip
 import hashlib
 import json
-import os
 import resource
 import shutil
 import subprocess
@@ -25,9 +24,12 @@ from safetensors.numpy import load_file, save_file
 
 from punce.cli import main
 from punce.errors import InputError
+from tests.copies import Call, command, run_copies
+
+pytestmark = pytest.mark.usefixtures("quick_tables")
 
 BAD_INPUT, SYSTEM, FAULT = 2, 3, 1
-_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE = 24, 1  # of linux/prctl.h and linux/capability.h
+_CAPABILITY_VERSION, _CAP_DAC_OVERRIDE = 0x20080522, 1  # of linux/capability.h
 
 
 @pytest.fixture(scope="module")
@@ -425,26 +427,23 @@ def test_debug_shows_the_traceback(place: Path, before: bool, monkeypatch: pytes
         run(monkeypatch, *(["--debug", *command] if before else [*command, "--debug"]))
 
 
+def limited(file_limit: int | None, obeys_permissions: bool, *arguments: str) -> None:
+    """``punce ARGUMENTS`` in a process that may do less."""
+    if file_limit is not None:  # a write beyond it fails like one to a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+    if obeys_permissions:  # root without this capability is refused like anybody else
+        libc, header, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+        libc.capget(header, sets)
+        sets[0] &= ~(1 << _CAP_DAC_OVERRIDE)  # the first is the effective set
+        libc.capset(header, sets)
+    command(*arguments)
+
+
 def punce(
     *arguments: object, cwd: Path, file_limit: int | None = None, obeys_permissions: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    libc = ctypes.CDLL(None)
-
-    def limit() -> None:
-        if file_limit is not None:  # a write beyond it fails like one to a full disk
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-        if obeys_permissions:  # root without this capability is refused like anybody else
-            libc.prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0)
-
-    return subprocess.run(
-        [sys.executable, "-m", "punce", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=cwd,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        preexec_fn=limit,
-    )
+    call = Call(__name__, "limited", [file_limit, obeys_permissions, *map(str, arguments)])
+    return run_copies([call], timeout=240, cwd=cwd)[0]
 
 
 def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:

@@ -22,6 +22,8 @@ from punce.errors import InputError
 from punce.training.splits import PUStratifiedKFold
 from tests.product import clouds
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 FAST: dict[str, Any] = {"epochs": 3, "prior": 0.4}
 
 

@@ -17,20 +17,14 @@ from PIL import Image
 
 from punce.cli import main
 from punce.data import load, simulate_pu
+from tests.copies import punce_command
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = {"MODEL_CARD.md", "config.json", "history.jsonl", "metrics.json", "model", "report.html", "report.json"}
 
 
 def punce(*arguments: object, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "punce", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "160"},
-    )
+    done = punce_command(*arguments, env={"COLUMNS": "160"})
     assert done.returncode == expect, done.stdout + done.stderr
     return done
 

@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from punce import PUClassifier
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 ESTIMATORS = {
     "table": PUClassifier(prior=0.4),
     "embedding": PUClassifier(prior=0.4, kind="embedding", epochs=1),

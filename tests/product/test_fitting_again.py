@@ -14,6 +14,8 @@ from punce.errors import InputError
 from punce.judging import judgement
 from tests.product.clouds import FAST, clouds
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 
 def failing(*args: Any, **kwargs: Any) -> float:
     raise InputError("no threshold")

@@ -30,6 +30,8 @@ from punce.risks import UPU
 from punce.stages.pretrain import PretrainConfig
 from punce.training.splits import PUStratifiedKFold
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 NETWORK: dict[str, Any] = {"kind": "embedding", "prior": 0.4, "epochs": 2}
 
 

@@ -16,6 +16,8 @@ from punce.judging.new_rows import NOTHING_KEPT
 from punce.product.predict import PredictOutcome, run_predict
 from tests.models.stored.write import HERE
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 
 def table(rng: np.random.Generator, n: int, share: float) -> tuple[pd.DataFrame, np.ndarray]:
     y = rng.random(n) < share

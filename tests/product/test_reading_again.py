@@ -18,6 +18,8 @@ from punce.errors import InputError
 from punce.product.fit import DataOptions, ModelOptions, run_fit
 from punce.product.predict import run_predict
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 
 def fitted(source: DataOptions, run: Path, encoder: str = "auto") -> Path:
     with pytest.MonkeyPatch.context() as patch:

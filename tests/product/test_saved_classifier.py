@@ -16,6 +16,8 @@ from punce.errors import InputError
 from punce.storage.model_file import ModelFileError
 from tests.product.clouds import FAST, clouds
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[PUClassifier, Path]:
