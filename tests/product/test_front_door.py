@@ -92,8 +92,8 @@ def test_on_the_command_line_even_a_default_is_an_explicit_choice() -> None:
     [
         (["--loss", "scl", "--risk", "upu", "--transfer", "finetune", "--epochs", "7"], "have no effect on a table"),
         (["--loss", "punce"], "loss='punce' has no effect on a table"),
-        (["--image-size", "8"], "--image-size has no effect on a table file"),
-        (["--labels", "{data}"], "--labels has no effect on a table file"),
+        (["--image-size", "8"], "--image-size has no effect on a CSV file"),
+        (["--labels", "{data}"], "--labels has no effect on a CSV file"),
         (["--text", "a", "--kind", "table"], "--text has no effect with --kind table"),
         (["--encoder", "resnet18", "--dry-run"], "'resnet18' reads images, not a table"),
         (["--encoder", "mlp", "--risk", "selfpu", "--loss", "scl", "--dry-run"], "give loss=None"),
