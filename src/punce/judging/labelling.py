@@ -63,10 +63,10 @@ _SLACK_SHARE = 1.1
 class LabellingCheck:
     """What the rows say about how the labels came about; `sentence` is empty where the check does not fire.
 
-    `p_value` is on a scale that simulation has set: at most 5 % of random labellings get 0.05 or less. `gap` is above
-    0.95 where the unlabelled rows clearly fall into two groups; `share` is the share of them in the group of the
-    labelled rows, `most` the share that looks positive at most. `ranges` are the measures of the classifier if one
-    or another split were the truth, for each mix of rows.
+    `p_value` is on a scale set on the sets of design: at most 5 % of their random labellings get 0.05 or less. `gap` is
+    above 0.95 where the unlabelled rows clearly fall into two groups; `share` is the share of them in the group of the
+    labelled rows, `most` the share that looks positive at most. `ranges` are the measures of the classifier if one or
+    another split were the truth, for each mix of rows.
     """
 
     fires: bool
