@@ -122,6 +122,8 @@ def test_another_share_at_deployment_shifts_the_odds() -> None:
     at_quarter, at_tenth = calibrator.probability([0.3]), calibrator.probability([0.3], deploy_prior=0.1)
     odds = at_quarter / (1 - at_quarter) * (0.1 / 0.9) / (0.25 / 0.75)
     assert at_tenth == pytest.approx(odds / (1 + odds))
+    assert calibrator.shifted(0.6).probability(u) == pytest.approx(calibrator.probability(u, 0.6), abs=1e-9)
+    assert calibrator.shifted(0.6).prior == 0.6
 
 
 @pytest.mark.parametrize("wanted", [0.05, 0.3, 0.5, 0.9])
