@@ -47,7 +47,7 @@ from punce.columns.dense import DenseColumns
 from punce.columns.encoder import EncodedTable
 from punce.data import TableEncoder, load, simulate_pu
 from punce.judging.judgement import judge
-from punce.judging.labelling import LabellingCheck, by_groups, check_labelling, widened, widened_prior
+from punce.judging.labelling import FIRES_FROM, LabellingCheck, by_groups, check_labelling, widened, widened_prior
 from punce.judging.metrics import PUMetrics
 from punce.priors import PriorEstimate, estimate_prior
 
@@ -203,6 +203,7 @@ def lines() -> list[dict[str, Any]]:
 def summary(table: pd.DataFrame) -> dict[str, Any]:
     """False alarms, how much strong bias is noticed, and whether intervals hold the truth after that."""
     table = table.copy()
+    table["fires"] = table["p_value"] <= FIRES_FROM  # runs of before the limit was lowered from 0.05 count as of now
     table["off"] = table["accuracy"] - table["true_accuracy"]
     table["holds"] = (table["low"] <= table["true_accuracy"]) & (table["true_accuracy"] <= table["high"])
     table["prior_holds"] = (table["prior_low"] <= table["true_prior"]) & (table["true_prior"] <= table["prior_high"])

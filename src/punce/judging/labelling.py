@@ -45,6 +45,8 @@ Features = Callable[[Rows], npt.NDArray[np.float32]]
 Range = tuple[float, float]
 
 _LEVEL = 0.05
+FIRES_FROM = 0.01
+"""p_value from which the check fires. At 0.05 it fired on 6 of 30 random labellings of sets it was not designed on."""
 _FEWEST = 30  # labelled rows, and unlabelled ones: from fewer the check says nothing
 _MOST_ROWS = 3_000  # of each kind: a third of a second
 _NORMAL = 3  # draws of normal rows to compare the gap with
@@ -99,9 +101,10 @@ def check_labelling(
         return LabellingCheck(fires=False, p_value=1.0, share=prior.value, most=prior.high)
     gap, evidence = _evidence(groups, prior, rng)
     shares = groups.shares
+    p_value = float(_LEVEL ** max(evidence, 0.0))
     check = LabellingCheck(
-        fires=evidence >= 1.0,
-        p_value=float(_LEVEL ** max(evidence, 0.0)),
+        fires=p_value <= FIRES_FROM,
+        p_value=p_value,
         share=shares[0],
         most=max(shares),
         gap=gap,
