@@ -86,7 +86,6 @@ def test_a_damaged_step_is_computed_again(tmp_path: Path) -> None:
     assert np.array_equal(Steps(tmp_path)({"one": dict})[0]["x"], np.ones(3))
 
 
-@pytest.mark.xfail(reason="the kernel member rounds its matrix products by the number of threads", strict=False)
 @pytest.mark.slow  # on a busy machine two threads wait for each other for minutes
 def test_threads_change_no_bit(rows: Problem, whole: TabularPU, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teachers, "threads_for", lambda cells: 2)

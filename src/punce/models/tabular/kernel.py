@@ -27,6 +27,7 @@ from punce.models.tabular.network import with_gaps
 from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, telling_columns
 from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
+from punce.training.cpus import limited_threads
 
 _CENTRES = 200
 _MOST_ROWS = 10_000  # of each kind that a model learns from: the basis is too small to gain from more
@@ -54,6 +55,7 @@ class Basis(StoredArrays):
         features: Floats = np.exp(-_squared_distances(x[:, self.used], self.centres) / self.scale)
         return features
 
+    @limited_threads(1)
     def score(self, x: Values) -> Floats:
         """Shape: (n, W) -> (n,)."""
         size = max(1, _CELLS_AT_ONCE // max(1, len(self.centres)))
@@ -111,6 +113,7 @@ def _columns(lesson: Lesson) -> DenseColumns:
     return DenseColumns.fit(with_gaps(lesson.binned), lesson.categorical)
 
 
+@limited_threads(1)  # BLAS rounds its products by the number of threads
 def _fitted(lesson: Lesson, x: Values, fold: int) -> Arrays:
     rng = np.random.default_rng(lesson.seed + fold)
     rows = lesson.without(fold)
@@ -124,7 +127,8 @@ def _fitted(lesson: Lesson, x: Values, fold: int) -> Arrays:
     centres = x[np.ix_(np.concatenate([near, unlabelled[: _CENTRES - len(near)]]), used)]
     squared = _squared_distances(x[np.ix_(rows, used)], centres)
     scales = [2.0 * width**2 * max(float(np.median(squared)), _TINY) for width in _WIDTHS]
-    weights = _balanced(lesson.weights_of(rows), is_p)
+    # Labelled and unlabelled rows weigh one half each.
+    weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, unlabelled))])
     found = [(scale, _Ridge(np.exp(-squared / scale), weights, is_p)) for scale in scales]
     scale, ridge = max(found, key=lambda pair: pair[1].auc)
     weight, bias = ridge.solved(lesson.prior)
@@ -137,13 +141,6 @@ def _squared_distances(x: Values, centres: Values) -> Floats:
     # The product in single precision: it takes most of the time, and a distance needs no more.
     distances: Floats = np.maximum(own[:, None] + others - 2.0 * (x @ centres.T), 0.0)
     return distances
-
-
-def _balanced(counts: Floats, is_p: Flags) -> Floats:
-    """Labelled and unlabelled rows weigh one half each; a group whose rows all count 0 counts evenly."""
-    groups = [counts * own if (counts * own).any() else own.astype(np.float64) for own in (is_p, ~is_p)]
-    weights: Floats = np.sum([0.5 * group / group.sum() for group in groups], axis=0)
-    return weights
 
 
 class _Ridge:

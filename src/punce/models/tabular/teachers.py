@@ -60,8 +60,9 @@ class Lesson:
         return np.flatnonzero(self.folds != fold)
 
     def weights_of(self, rows: Rows) -> Floats:
-        """How much each of these rows counts. Shape: (m,) -> (m,)."""
-        return np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        """How much each of these rows counts; rows that all count 0 count the same. Shape: (m,) -> (m,)."""
+        counts = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        return counts if counts.any() else np.ones(len(rows))
 
 
 def lesson_of(

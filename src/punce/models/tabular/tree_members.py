@@ -147,7 +147,7 @@ class PUTrees(Forest):
         positive, unlabelled = (rows[lesson.labels[rows] == kind] for kind in (POSITIVE, UNLABELLED))
         counts = lesson.weights_of(unlabelled)
         weights = lesson.weights_of(positive)
-        weights = lesson.prior * counts.sum() * weights / (weights.sum() or 1.0)
+        weights = lesson.prior * counts.sum() * weights / weights.sum()
         leaf = max(5, len(rows) // _MOST_LEAVES)
         options = {"min_samples_leaf": leaf, "max_features": max(1, min(_COLUMNS_TRIED, len(columns) // 3))}
         model = ExtraTreesClassifier(40, n_jobs=threads_of(lesson.binned), random_state=lesson.seed + fold, **options)
