@@ -50,8 +50,6 @@ def prior(
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
     """Estimate the share of positives among the unlabelled rows."""
-    import warnings
-
     from rich.console import Console
 
     from punce.scenario import check_scenario
@@ -59,11 +57,7 @@ def prior(
 
     check_scenario(scenario)
     file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
-    import numpy as np
-
-    from punce.data import TableEncoder
     from punce.errors import InputError
-    from punce.priors import PriorWarning, estimate_prior, held_out_scores
 
     if out is not None:
         refuse_to_replace_input(out, file, labels)
@@ -72,16 +66,8 @@ def prior(
     rows = _read(data, label, **columns, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
+    scores, found = _estimated(rows, rows.labels, method, scenario=scenario, random_state=seed)
     console = Console()
-    features = rows.load()
-    if rows.kind == "table":  # as punce fit reads the columns
-        features = TableEncoder.fit(features).unscaled(features)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
-        scores = held_out_scores(features, rows.labels, random_state=seed)
-        # Rows labelled negative have no score and are set aside; any number stands for it.
-        known: Any = {"scores": np.nan_to_num(scores), "random_state": seed, "scenario": scenario}
-        found = estimate_prior(features, rows.labels, method, **known)
     _show(console, found, scores, rows.labels)
     for note in rows.notes:
         console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
@@ -104,6 +90,27 @@ def _read(data: Path, label: str | None, **options: Any) -> UserData:
         except InputError:
             pass  # the first refusal says what is wrong; this one would speak of a setting nobody asked for
         raise
+
+
+def _estimated(
+    rows: UserData, labels: Labels, method: str, **options: Any
+) -> tuple[Floats, PriorEstimate | PriorTable]:
+    """Every row's score by a model that did not see it, and the estimates made from these scores."""
+    import warnings
+
+    import numpy as np
+
+    from punce.data import TableEncoder
+    from punce.priors import PriorWarning, estimate_prior, held_out_scores
+
+    features = rows.load()
+    if rows.kind == "table":  # as punce fit reads the columns
+        features = TableEncoder.fit(features).unscaled(features)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
+        scores = held_out_scores(features, labels, random_state=options["random_state"])
+        # Rows labelled negative have no score and are set aside; any number stands for it.
+        return scores, estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
 
 
 def _show(console: Console, found: PriorEstimate | PriorTable, scores: Floats, labels: Labels) -> None:

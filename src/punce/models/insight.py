@@ -5,6 +5,7 @@ Tables answer by columns and texts by words; pictures and embeddings have neithe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
@@ -43,9 +44,7 @@ class Insight:
     _route: Route
     _calibrator: PUCalibrator
     _columns: Any
-
-    def _rows(self, X: Any) -> Any:
-        raise NotImplementedError
+    _rows: Callable[[Any], Any]
 
     @property
     def importances_(self) -> pd.DataFrame:
