@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from punce.errors import InputError
-from punce.labels import as_labels, check_vocabulary, refuse_negatives, require_positive_and_unlabelled
+from punce.labels import (
+    RowLabels,
+    as_labels,
+    check_vocabulary,
+    prior_of_rest,
+    refuse_negatives,
+    require_positive_and_unlabelled,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +49,34 @@ def test_minus_one_is_negative_in_the_pnu_setting_and_unlabelled_otherwise() -> 
     assert as_labels([1, -1, -1], setting="pnu").tolist() == [1, -1, -1]
     assert as_labels([1, 0, -1], setting="pnu").tolist() == [1, 0, -1]
     assert as_labels([1, -1, -1]).tolist() == [1, 0, 0]
+    assert as_labels([1, 0, -1]).tolist() == [1, 0, -1]
+
+
+def test_what_a_fit_knows_about_its_rows() -> None:
+    codes = np.array([1, 0, -1, 1, -1, 0], dtype=np.int8)
+    judged = np.array([False, False, False, True, True, True])
+    rows = RowLabels.of(codes, judged)
+    assert rows.codes.tolist() == [1, 0, -1, 0, 0, 0]  # a judged row is no random sample of its class
+    assert rows.truths.tolist() == [0, 0, -1, 1, -1, 0]
+    assert rows.labels.tolist() == [1, 0, 0, 0, 0, 0]
+    assert (rows.setting, rows.counts) == ("pnu", {"labelled negatives": 1, "judged rows": 2})
+    assert rows.diluted(0.5) == pytest.approx(0.4)  # two of four unlabelled rows, and one negative beside them
+    assert RowLabels.of(codes[:2]).known is None
+
+
+def test_without_a_zero_minus_one_means_unlabelled_and_a_judged_row_keeps_its_truth() -> None:
+    rows = RowLabels.of(np.array([1, -1, -1], dtype=np.int8), np.array([False, False, True]))
+    assert (rows.codes.tolist(), rows.truths.tolist(), rows.setting) == ([1, 0, 0], [0, 0, -1], "pu")
+    assert "-1 was read as unlabelled" in rows.note
+    with pytest.raises(InputError, match="judged must be True or False for each of 2 rows"):
+        RowLabels.of(np.array([1, 0], dtype=np.int8), [0, 1])
+
+
+def test_the_share_of_positives_among_rows_nobody_knows() -> None:
+    labels = np.array([1, 0, 0, 0, 0, 0], dtype=np.int8)
+    assert prior_of_rest(0.4, labels, None) == 0.4
+    assert prior_of_rest(0.4, labels, np.array([0, 1, -1, 0, 0, 0], dtype=np.int8)) == pytest.approx(1 / 3)
+    assert prior_of_rest(0.2, labels, np.array([0, 1, 1, 1, 0, 0], dtype=np.int8)) == pytest.approx(0.01)
 
 
 def test_a_named_positive_value() -> None:
@@ -59,7 +94,6 @@ def test_a_named_positive_value() -> None:
     ("given", "message"),
     [
         ([1, 0, 2, 2], r"2 of 4 are not: values \[2.0\], first at rows 2, 3"),
-        ([1, 0, -1], r"1 rows are labelled negative \(-1\), first at row 2"),
         (["a", "b"], r"values without a known meaning: \['a', 'b'\].*--positive VALUE"),
         ([[1, 0], [0, 1]], "one-dimensional"),
         ([], "empty"),

@@ -27,8 +27,16 @@ from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
 from punce.judging.shift import SeenScores, count
 from punce.judging.thresholds import Rule, check_rule
-from punce.judging.used_prior import FEWEST_LABELLED, assumed_prior, given_prior, usable_prior
-from punce.labels import POSITIVE, UNLABELLED, Labels, labels_of_rows, require_positive_and_unlabelled, row_weights
+from punce.judging.used_prior import about_few_labelled, first_prior, usable_prior
+from punce.labels import (
+    POSITIVE,
+    UNLABELLED,
+    Labels,
+    RowLabels,
+    labels_of_rows,
+    require_positive_and_unlabelled,
+    row_weights,
+)
 from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.columns import Columns
@@ -39,7 +47,7 @@ from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of
 from punce.options import check_arguments, check_options, check_weights, describe, ran_in_words
-from punce.priors import PriorEstimate, estimate_prior
+from punce.priors import PriorEstimate
 from punce.scenario import Scenario, Target
 from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.cpus import limited_threads
@@ -94,6 +102,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         threshold_: from which probability a row is called positive.
         ran_: what was trained, with the settings of each stage; for tables the members and their weights.
+        setting_: "pnu" if there were labelled negatives, else "pu".
         labelling_: LabellingCheck: whether the labelled rows can be a random sample of the positives.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
         importances_, feature_importances_: how much each column of a table matters.
@@ -137,9 +146,21 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
     # Learning --------------------------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, propensity: Any = None, folder: str | Path | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        propensity: Any = None,
+        judged: Any = None,
+        folder: str | Path | None = None,
     ) -> Self:
-        """Learn from rows `X` and labels `y` (1 labelled positive, 0 unlabelled; see ``punce.labels``).
+        """Learn from rows `X` and labels `y`: 1 labelled positive, 0 unlabelled, -1 labelled negative.
+
+        Labelled rows are taken for random samples of their class. `judged` marks rows that are not: a person looked up
+        their class because the row was chosen. Their label is the truth, and everything learns from it, but for the
+        share of positives they stay unlabelled rows. Labels of only 1 and -1 are those of other libraries: there -1
+        means unlabelled.
 
         `sample_weight` says how much each row counts in the training of the ensemble for tables and of heads on the
         rows as they are (``encoder="identity"``); pretraining has no use for it and refuses it. The prior, the
@@ -150,7 +171,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         """
         self._forget()
         try:
-            self._learn(X, y, sample_weight, propensity, Path(folder) if folder else None)
+            self._learn(X, y, sample_weight, propensity, judged, Path(folder) if folder else None)
         except BaseException:
             self._forget()
             raise
@@ -162,14 +183,16 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             if name in _LEARNED or (name.endswith("_") and not name.startswith("_")):
                 delattr(self, name)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, propensity: Any, folder: Path | None) -> None:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, propensity: Any, judged: Any, folder: Path | None) -> None:
         self.check_arguments()
         X = plain_rows(X)
         check_rows(X)
-        labels = labels_of_rows(plain_rows(y), X)
-        require_positive_and_unlabelled(labels, "y")
+        rows = RowLabels.of(labels_of_rows(plain_rows(y), X), plain_rows(judged))
+        labels = rows.labels
+        require_positive_and_unlabelled(rows.codes, "y")
         if np.shape(X)[0] != len(labels):
             raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels")
+        self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
         way = check_options(self.kind_, self.get_params(deep=False))
@@ -179,20 +202,23 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             check_weights(way, vars(self), "sample_weight" if propensity is None else "propensity")
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
-        settings = self._settings(folder, weights)
-        self._warn_of_few(labels)
-        self.first_prior_ = self._first_prior(self._route.prepare(X, settings), labels)
-        fitted = self._route.fit(X, labels, replace(settings, prior=usable_prior(self.first_prior_)))
+        settings = self._settings(folder, weights, rows.known)
+        self._warn(rows.note, about_few_labelled(labels))
+        self.first_prior_ = self._first_prior(self._route.prepare(X, settings), rows.codes)
+        prior = rows.diluted(usable_prior(self.first_prior_))
+        fitted = self._route.fit(X, labels, replace(settings, prior=prior))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, vars(self)), **settings.used}
-        judged = fitted.only(kept)
+        if rows.counts:
+            self.ran_["known"] = rows.counts
+        judged_by = fitted.only(kept)
         if propensity is not None:  # the first estimate saw all labelled rows
-            self.first_prior_ = self._first_prior(None, labels[judged.rows], judged.scores)
+            self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            self._judge(judged, labels)
-            self._check_labelling(judged, labels)
+            self._judge(judged_by, rows.codes)
+            self._check_labelling(judged_by, rows.codes)
         self._keep_scores(fitted, X, len(labels))
-        self._remember_rows(fitted, X, labels)
+        self._remember_rows(fitted, X, rows.codes)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
@@ -206,24 +232,18 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         check_random_state(self.random_state)
         check_device(self.device)
 
-    def _warn_of_few(self, labels: Labels) -> None:
-        n_labelled = int((labels == POSITIVE).sum())
-        if n_labelled < FEWEST_LABELLED:
-            rows = f"{n_labelled} labelled row{'s' * (n_labelled > 1)}"
-            what = "the ranking is little more than nearness to them; label more rows before relying on it"
-            warnings.warn(f"{rows}: {what}", ClassifierWarning, stacklevel=4)
+    def _warn(self, *texts: str) -> None:
+        """Tell whoever called fit; this is called by what fit calls."""
+        for text in filter(None, texts):
+            warnings.warn(text, ClassifierWarning, stacklevel=5)
 
-    def _first_prior(self, X: Any, labels: Labels, scores: Floats | None = None) -> PriorEstimate:
-        n_labelled = int((labels == POSITIVE).sum())
-        if self.prior != "auto":
-            return given_prior(float(self.prior), labels, self.scenario)
-        if min(n_labelled, len(labels) - n_labelled) >= FEWEST_LABELLED:
-            return estimate_prior(X, labels, scores=scores, random_state=self.seed_, scenario=self.scenario)
-        assumed = assumed_prior(labels, self.scenario)
-        warnings.warn(assumed.warnings[0], ClassifierWarning, stacklevel=4)
-        return assumed
+    def _first_prior(self, X: Any, codes: Labels, scores: Floats | None = None) -> PriorEstimate:
+        prior = first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
+        if prior.reason:
+            self._warn(prior.warnings[0])
+        return prior
 
-    def _settings(self, folder: Path | None, weights: Floats | None = None) -> FitSettings:
+    def _settings(self, folder: Path | None, weights: Floats | None, truths: Labels | None) -> FitSettings:
         as_given = ("loss", "risk", "transfer", "encoder", "scenario", "device", "progress")
         return FitSettings(
             **{name: getattr(self, name) for name in as_given},
@@ -233,6 +253,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             configs=plain_configs(self.configs, self.loss, self.risk),
             folder=folder,
             weights=weights,
+            truths=truths,
         )
 
     def _judge(self, fitted: Fitted, labels: Labels) -> None:
@@ -254,8 +275,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.prior_, self.second_prior_ = judged.prior, judged.second_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
-        for text in judged.warnings:
-            warnings.warn(text, ClassifierWarning, stacklevel=5)
+        self._warn(*judged.warnings)
 
     def _check_labelling(self, fitted: Fitted, labels: Labels) -> None:
         """Whether the labelled rows can be a random sample of the positives; wider intervals where they cannot."""
@@ -268,7 +288,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.prior_ = widened_prior(self.prior_, self.labelling_)
         self.metrics_ = widened(self.metrics_, self.labelling_, always=is_biased)
         if self.labelling_.fires and not is_biased:
-            warnings.warn(self.labelling_.sentence, ClassifierWarning, stacklevel=5)
+            self._warn(self.labelling_.sentence)
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""
@@ -333,7 +353,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         ``prior`` would only find the value that corrects most.
         """
         scores = self._scores(X)  # first: it says if there is no fit yet
-        labels = labels_of_rows(plain_rows(y), X)
+        labels = RowLabels.of(labels_of_rows(plain_rows(y), X)).codes
         require_positive_and_unlabelled(labels, "y")
         called = self._calibrator.probability(scores) >= self.threshold_
         return ranking_score(scores, labels, called, sample_weight, prior)

@@ -7,6 +7,7 @@ translate, what is refused, and the words of the refusal. Everything behind it s
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,6 +33,10 @@ _WORDS = {
     **dict.fromkeys(("-1", "-1.0", "negative", "neg"), NEGATIVE),
 }
 _SHOWN = 5
+_FEWEST_LEFT = 0.05  # of a class among the rows nobody knows, as a share of what the prior says
+_NO_ZERO = (
+    "the labels are 1 and -1 without a 0, so -1 was read as unlabelled; for known negatives, mark the unlabelled rows 0"
+)
 
 
 def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Labels:
@@ -42,22 +47,106 @@ def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Label
     other row is unlabelled.
 
     A column of only 1 and -1 holds no unlabelled row in our vocabulary. In the PU setting that can only be the
-    convention in which -1 means *unlabelled*, so it is read that way; with ``setting="pnu"`` it stays negative.
+    convention in which -1 means *unlabelled*, so it is read that way; with ``setting="pnu"`` it stays negative. Beside
+    a 0, -1 is a labelled negative in both.
     """
     column = _one_dimensional(y)
     if positive is not None:
         return _equal_to_positive(column, positive)
     is_numeric = pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
     labels = _from_numbers(column) if is_numeric else _from_words(column)
-    if setting == "pnu" or not (labels == NEGATIVE).any():
-        return labels
-    if (labels == UNLABELLED).any():
-        refuse_negatives(labels, "The PU setting")
-    return np.where(labels == NEGATIVE, UNLABELLED, labels).astype(np.int8)
+    return labels if setting == "pnu" or not lacks_zero(labels) else _unlabelled_for_negative(labels)
+
+
+def lacks_zero(labels: Labels) -> bool:
+    """Whether there is a -1 and no 0: then -1 can only mean unlabelled."""
+    return bool((labels == NEGATIVE).any() and not (labels == UNLABELLED).any())
+
+
+def _unlabelled_for_negative(labels: Labels) -> Labels:
+    read: Labels = np.where(labels == NEGATIVE, UNLABELLED, labels).astype(np.int8)
+    return read
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """What a fit knows about its rows.
+
+    `codes` says how a row came by its label: 1 and -1 are rows labelled at random from their class, every other row is
+    0. A *judged* row is 0: a person looked up its class because the row was chosen, so it is no random sample of a
+    class. `truths` has the class of judged rows and of labelled negatives, else 0. Shape: (n,) each.
+    """
+
+    codes: Labels
+    truths: Labels
+    note: str = ""
+    """What a person should know about how the labels were read."""
+
+    @classmethod
+    def of(cls, codes: Labels, judged: Any = None) -> RowLabels:
+        """From labels of {1, 0, -1} and a mask of the judged rows; a judged row of 0 stays unknown."""
+        is_judged = np.zeros(len(codes), dtype=bool) if judged is None else _mask(judged, len(codes))
+        note, own = "", np.where(is_judged, UNLABELLED, codes).astype(np.int8)
+        if lacks_zero(codes[~is_judged]):
+            note, own = _NO_ZERO, _unlabelled_for_negative(own)
+        truths = np.where(is_judged, codes, np.where(own == NEGATIVE, NEGATIVE, UNLABELLED))
+        return cls(own, truths.astype(np.int8), note)
+
+    @property
+    def labels(self) -> Labels:
+        """1 for labelled positives, 0 for every other row: what models are told beside the truths."""
+        labelled: Labels = (self.codes == POSITIVE).astype(np.int8)
+        return labelled
+
+    @property
+    def known(self) -> Labels | None:
+        """The truths; None where there are none."""
+        return self.truths if self.truths.any() else None
+
+    @property
+    def setting(self) -> Setting:
+        """ "pnu" with labelled negatives, else "pu"."""
+        return "pnu" if (self.codes == NEGATIVE).any() else "pu"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows are known beside the labelled positives, by how they became known; without zeros."""
+        negatives = int((self.codes == NEGATIVE).sum())
+        found = {"labelled negatives": negatives, "judged rows": int((self.truths != 0).sum()) - negatives}
+        return {name: count for name, count in found.items() if count}
+
+    def diluted(self, prior: float) -> float:
+        """The share of positives among all rows that :attr:`labels` calls 0, if it is `prior` among unlabelled ones."""
+        n_u, n_n = int((self.codes == UNLABELLED).sum()), int((self.codes == NEGATIVE).sum())
+        return prior * n_u / (n_u + n_n)
+
+
+def prior_of_rest(prior: float, labels: Labels, truths: Labels | None) -> float:
+    """The share of positives among the rows of label 0 whose class nobody knows, if it is `prior` among all of them.
+
+    Known positives can be more than the prior allows: then there are hardly any left.
+    """
+    if truths is None:
+        return prior
+    of_0 = truths[labels == UNLABELLED]
+    rest = int((of_0 == 0).sum())
+    if not rest:
+        return prior
+    left = prior * len(of_0) - int((of_0 == POSITIVE).sum())
+    return float(np.clip(left / rest, _FEWEST_LEFT * prior, 1.0 - _FEWEST_LEFT * (1.0 - prior)))
+
+
+def _mask(judged: Any, n_rows: int) -> npt.NDArray[np.bool_]:
+    mask = np.asarray(judged)
+    if mask.shape != (n_rows,) or mask.dtype != bool:
+        raise InputError(f"judged must be True or False for each of {n_rows} rows, got {mask.dtype} {mask.shape}")
+    return mask
 
 
 def labels_of_rows(y: Any, X: Any) -> Labels:
     """The labels of an estimator's `y` for the rows `X`, refused in scikit-learn's words where its users expect them.
+
+    -1 stays -1; :class:`RowLabels` says what it means.
 
     A Series is matched to a table by position everywhere in scikit-learn; with another index that is a silent mistake.
     """
@@ -71,7 +160,7 @@ def labels_of_rows(y: Any, X: Any) -> Labels:
         what = "A column-vector y was passed when a 1d array was expected; it was read as one"
         warnings.warn(what, DataConversionWarning, stacklevel=5)  # the caller of fit
     try:
-        return as_labels(y)
+        return as_labels(y, setting="pnu")
     except InputError as error:
         raise InputError(_in_scikit_learns_words(y, error)) from error
 
@@ -146,7 +235,8 @@ def refuse_negatives(labels: npt.NDArray[Any] | torch.Tensor, who: str) -> None:
         rows = np.flatnonzero(np.asarray(negative.tolist()))
         raise InputError(
             f"{who} is defined for positives (1) and unlabelled rows (0) only, but {len(rows)} rows are labelled "
-            f"negative (-1), first at {_rows(rows)}; mark them 0 or use a PNU method such as PuNCE(weighting='paper')"
+            f"negative (-1), first at {_rows(rows)}; mark them 0, or use "
+            "PUClassifier or `punce fit`, which learn from them"
         )
 
 

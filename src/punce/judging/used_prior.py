@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.priors import PriorEstimate
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+from punce.priors import PriorEstimate, estimate_prior
+from punce.priors.sample import rows_of
 from punce.scenario import Scenario, label_frequency, population_prior
 
 FEWEST_LABELLED = 3  # one to learn from, one to choose with and one to hold out
@@ -51,6 +52,34 @@ def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
         warnings=(f"{reason}: {_ASSUMED} is assumed; {advice}",),
         reason=reason,
     )
+
+
+def first_prior(
+    X: Any, codes: Labels, prior: float | str, scenario: Scenario, *, scores: Any = None, seed: int = 0
+) -> PriorEstimate:
+    """The prior before anything is learned: the given one, an estimate, or one assumed, with `reason`.
+
+    `codes` of {1, 0, -1}; labelled negatives are no unlabelled rows and take no part.
+    """
+    rows = np.flatnonzero(codes != NEGATIVE)
+    labels = codes[rows]
+    n_labelled = int((labels == POSITIVE).sum())
+    if prior != "auto":
+        return given_prior(float(prior), labels, scenario)
+    if min(n_labelled, len(labels) - n_labelled) < FEWEST_LABELLED:
+        return assumed_prior(labels, scenario)
+    if len(rows) < len(codes):
+        X, scores = (None if part is None else rows_of(part, rows) for part in (X, scores))
+    return estimate_prior(X, labels, scores=scores, random_state=seed, scenario=scenario)
+
+
+def about_few_labelled(labels: Labels) -> str:
+    """What to tell a person with hardly any labelled rows; empty where there are enough."""
+    n_labelled = int((labels == POSITIVE).sum())
+    if n_labelled >= FEWEST_LABELLED:
+        return ""
+    rows = f"{n_labelled} labelled row{'s' * (n_labelled > 1)}"
+    return f"{rows}: the ranking is little more than nearness to them; label more rows before relying on it"
 
 
 def is_given(prior: PriorEstimate) -> bool:

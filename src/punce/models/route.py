@@ -12,7 +12,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
-from punce.labels import Labels
+from punce.labels import Labels, prior_of_rest
 from punce.scenario import Scenario
 
 Floats = npt.NDArray[np.float64]
@@ -30,7 +30,10 @@ def under(entries: Mapping[str, Value], prefix: str) -> dict[str, Value]:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What the classifier was asked for, as every route reads it. `prior` is NaN until it is known."""
+    """What the classifier was asked for, as every route reads it.
+
+    `prior` is the share of positives among the rows whose label is 0, known or not; NaN until it is known.
+    """
 
     loss: Any
     risk: Any
@@ -47,6 +50,12 @@ class FitSettings:
     """Fields of the stages' Configs, and arguments of loss and risk, that the caller set."""
     weights: Floats | None = None
     """How much each row counts in training. Shape: (n,)."""
+    truths: Labels | None = None
+    """The class (1 or -1) of rows whose label is 0 although it is known: labelled negatives and judged rows; else 0.
+
+    None if there are none. Learning may use it like a label: held-out scores are by models that did not see it.
+    Shape: (n,).
+    """
     cross_fit: bool = True
     """Whether training rows are scored by heads that did not see them; not where a fit only tries something."""
     used: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -58,6 +67,10 @@ class FitSettings:
         # The seed is reported once, for the whole fit.
         self.used[stage] = {name: value for name, value in asdict(config).items() if name != "seed"}
         return config
+
+    def prior_of_rest(self, labels: Labels) -> float:
+        """The share of positives among the rows of label 0 whose class nobody knows."""
+        return prior_of_rest(self.prior, labels, self.truths)
 
     def epochs_of(self, stage: str) -> int | None:
         """Epochs that the caller set for this stage, or for all; None leaves the choice to the number of rows."""

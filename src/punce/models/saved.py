@@ -32,6 +32,7 @@ def state_of(classifier: Any) -> State:
         "n_features": columns.width,
         "feature_names": list(classifier.feature_names_in_) if hasattr(classifier, "feature_names_in_") else None,
         "prior": prior_to_json(classifier.prior_),
+        "setting": getattr(classifier, "setting_", None),
         "ran": getattr(classifier, "ran_", None),
         "n_embedding": getattr(classifier, "_n_features_out", None),
         "importances": classifier._measured_json(),
@@ -52,6 +53,7 @@ def restore(classifier: Any, tensors: dict[str, Tensor], content: dict[str, Any]
     classifier._show_columns(content.get("feature_names"))
     if (prior := prior_from_json(content.get("prior", {}))) is not None:
         classifier.prior_ = prior
+    classifier.setting_ = content.get("setting") or "pu"  # earlier versions knew no other
     for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
         if content.get(saved) is not None:
             setattr(classifier, name, content[saved])

@@ -154,7 +154,7 @@ def read_sample(X: Any, labels: Any, scores: Any, classifier: Any, random_state:
     used = codes != NEGATIVE
     aside = int((~used).sum())
     if aside:
-        X = None if X is None else _take(X, np.flatnonzero(used))
+        X = None if X is None else rows_of(X, np.flatnonzero(used))
         given = None if given is None else given[used]
     return Sample(X, codes[used] == POSITIVE, given, classifier, _seed(random_state)), aside
 
@@ -197,7 +197,8 @@ def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
 
 
-def _take(X: Any, rows: npt.NDArray[np.intp]) -> Any:
+def rows_of(X: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Some rows of what :func:`~punce.priors.estimate_prior` takes."""
     if isinstance(X, EncodedTable):
         return X.take(rows)
     return take_rows(X.tocsr() if hasattr(X, "tocsr") else X, rows)  # rows of other sparse formats cannot be taken

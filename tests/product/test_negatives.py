@@ -1,0 +1,42 @@
+"""Labelled negatives and judged rows through the classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from punce import PUClassifier
+from punce.classifier import ClassifierWarning
+
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
+
+def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of two classes, labels for half of the first, the classes. Shapes: (n, 4), (n,), (n,)."""
+    random = np.random.default_rng(0)
+    truth = np.arange(n) % 2
+    X = random.normal(1.2 * (2 * truth[:, None] - 1), 1.0, (n, 4))
+    return X, np.where((truth == 1) & (np.arange(n) < n // 2), 1, 0), truth
+
+
+def test_negatives_and_judged_rows_are_accepted_and_recorded(tmp_path: Path) -> None:
+    X, y, truth = blobs()
+    some = np.flatnonzero((y == 0) & (truth == 0))[:12]
+    y[some] = -1
+    judged = np.zeros(len(y), dtype=bool)
+    judged[some[8:]] = True
+    clf = PUClassifier(prior=0.3).fit(X, y, judged=judged)
+    assert clf.setting_ == "pnu"
+    assert clf.ran_["known"] == {"labelled negatives": 8, "judged rows": 4}
+    clf.save(tmp_path / "model")
+    assert PUClassifier.load(tmp_path / "model").setting_ == "pnu"
+
+
+def test_minus_one_without_a_zero_means_unlabelled_and_it_is_said() -> None:
+    X, y, _ = blobs()
+    with pytest.warns(ClassifierWarning, match="-1 was read as unlabelled"):
+        clf = PUClassifier(prior=0.3).fit(X, np.where(y == 1, 1, -1))
+    np.testing.assert_array_equal(clf.scores_, PUClassifier(prior=0.3).fit(X, y).scores_)
+    assert clf.setting_ == "pu"
