@@ -58,12 +58,10 @@ def test_labels_from_subfolders(spelling: tuple[str, str], tmp_path: Path) -> No
     assert sorted(data.labels.tolist()) == [0, 0, 0, 1, 1]
 
 
-def test_negatives_in_a_subfolder_need_the_pnu_setting(tmp_path: Path) -> None:
+def test_a_subfolder_of_negatives(tmp_path: Path) -> None:
     for name in ("labelled", "unlabelled", "negative"):
         _folder(tmp_path / name, 2)
-    assert sorted(read(tmp_path, setting="pnu").labels.tolist()) == [-1, -1, 0, 0, 1, 1]  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="labelled negative"):
-        read(tmp_path)
+    assert sorted(read(tmp_path).labels.tolist()) == [-1, -1, 0, 0, 1, 1]  # type: ignore[union-attr]
 
 
 def test_without_labels_a_folder_is_there_to_be_scored(tmp_path: Path) -> None:
