@@ -8,7 +8,8 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from punce.errors import InputError
 from punce.judging.metrics import auc_between
-from punce.models.tabular.kernel import Kernel, _chances, _Ridge
+from punce.models.portfolio.ridge import Ridge, chances
+from punce.models.tabular.kernel import Kernel
 from punce.models.tabular.model import TabularPU, stratified_folds
 from punce.models.tabular.trees import forest_trees
 from punce.models.tabular.weighing import cross_fitted, member_weights
@@ -22,7 +23,7 @@ def _problem() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_left_out_scores_are_those_of_a_regression_without_the_row() -> None:
     features, weights, is_p = _problem()
-    ridge, target = _Ridge(features, weights, is_p), is_p.astype(float)
+    ridge, target = Ridge(features, weights, is_p), is_p.astype(float)
     inverse = ridge._inverse
     found = ridge._left_out(target, inverse)
     # The closed form holds for the penalised problem with a fixed centre: solve it anew without each row.
@@ -37,10 +38,10 @@ def test_left_out_scores_are_those_of_a_regression_without_the_row() -> None:
 
 def test_chances_average_to_the_prior_in_the_order_of_the_scores() -> None:
     scores = np.random.default_rng(1).normal(size=50)
-    chances = _chances(scores, 0.3)
-    assert chances.mean() == pytest.approx(0.3, abs=1e-6)
-    assert np.array_equal(np.argsort(chances), np.argsort(scores))
-    assert _chances(np.zeros(4), 0.2) == pytest.approx(np.full(4, 0.2))
+    found = chances(scores, 0.3)
+    assert found.mean() == pytest.approx(0.3, abs=1e-6)
+    assert np.array_equal(np.argsort(found), np.argsort(scores))
+    assert chances(np.zeros(4), 0.2) == pytest.approx(np.full(4, 0.2))
 
 
 def test_a_ring_is_found_by_the_kernel_and_weighs_most_there() -> None:

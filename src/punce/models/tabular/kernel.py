@@ -1,9 +1,7 @@
 """Member "kernel": a smooth score for problems whose classes are regions in few columns, not boxes.
 
-A radial basis on a few hundred rows as centres, and a ridge regression on it. Its weights come in closed form, and so
-do the scores of rows left out one at a time, with which everything is chosen: width and ridge by their AUC of labelled
-against unlabelled rows, then the targets. Unlabelled rows start as 0; four times their targets become the
-probabilities that their own left-out scores give them, shifted so that their mean is the prior.
+A radial basis on a few hundred rows as centres, and a self-consistent ridge regression on it. Width and penalty are
+chosen by the AUC of labelled against unlabelled rows, each scored as if left out.
 
 Shapes: n rows, W columns, M centres, K folds.
 """
@@ -20,23 +18,18 @@ import numpy as np
 from punce.columns.dense import DenseColumns
 from punce.columns.stored import StoredArrays
 from punce.errors import InputError
-from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, UNLABELLED
+from punce.models.portfolio.ridge import TINY, Ridge
 from punce.models.route import under
 from punce.models.tabular.network import with_gaps
 from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, telling_columns
-from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
+from punce.models.tabular.trees import AnyArray, Arrays, Floats, Rows, Values
 from punce.training.cpus import limited_threads
 
 _CENTRES = 200
 _MOST_ROWS = 10_000  # of each kind that a model learns from: the basis is too small to gain from more
 _WIDTHS = (0.5, 1.0, 2.0)  # in units of the median distance to a centre
-_RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)  # in units of the largest eigenvalue
-_ROUNDS = 4
-_STEEPNESS = 3.0  # log-odds that one standard deviation of the unlabelled rows' scores stands for
-_LEAST_FREE = 1e-3  # of 1 − leverage: a row that decides its own score alone has no score without itself
-_TINY = 1e-12  # where all rows are alike
 _CELLS_AT_ONCE = 4_000_000  # rows × centres: bounds the memory of scoring
 
 
@@ -126,10 +119,10 @@ def _fitted(lesson: Lesson, x: Values, fold: int) -> Arrays:
     near = positive[: _CENTRES // 2]
     centres = x[np.ix_(np.concatenate([near, unlabelled[: _CENTRES - len(near)]]), used)]
     squared = _squared_distances(x[np.ix_(rows, used)], centres)
-    scales = [2.0 * width**2 * max(float(np.median(squared)), _TINY) for width in _WIDTHS]
+    scales = [2.0 * width**2 * max(float(np.median(squared)), TINY) for width in _WIDTHS]
     # Labelled and unlabelled rows weigh one half each.
     weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, unlabelled))])
-    found = [(scale, _Ridge(np.exp(-squared / scale), weights, is_p)) for scale in scales]
+    found = [(scale, Ridge(np.exp(-squared / scale), weights, is_p)) for scale in scales]
     scale, ridge = max(found, key=lambda pair: pair[1].auc)
     weight, bias = ridge.solved(lesson.prior)
     return Basis(used, centres, np.array([scale]), weight, np.array([bias])).arrays()
@@ -141,61 +134,6 @@ def _squared_distances(x: Values, centres: Values) -> Floats:
     # The product in single precision: it takes most of the time, and a distance needs no more.
     distances: Floats = np.maximum(own[:, None] + others - 2.0 * (x @ centres.T), 0.0)
     return distances
-
-
-class _Ridge:
-    """Ridge regression on one basis; its scores of rows left out one at a time have a closed form.
-
-    Shape: features (n, M), weights (n,) with sum 1, is_p (n,).
-    """
-
-    def __init__(self, features: Floats, weights: Floats, is_p: Flags) -> None:
-        self._weights, self._is_p = weights, is_p
-        self._mean = weights @ features
-        features = features - self._mean
-        values, self._vectors = np.linalg.eigh(features.T @ (weights[:, None] * features))
-        self._rotated = features @ self._vectors
-        values = np.maximum(values, 0.0)
-        tried = [1.0 / (values + ridge * max(float(values[-1]), _TINY)) for ridge in _RIDGES]
-        self.auc, self._inverse = -1.0, tried[0]
-        for inverse in tried:
-            left_out = self._left_out(is_p.astype(np.float64), inverse)
-            auc = auc_between(left_out[is_p], left_out[~is_p])
-            if auc > self.auc:
-                self.auc, self._inverse = auc, inverse
-
-    def solved(self, prior: float) -> tuple[Floats, float]:
-        """Weight and bias on the features, the unlabelled rows' targets agreeing with their own left-out scores."""
-        target = self._is_p.astype(np.float64)
-        for _ in range(_ROUNDS):
-            scores = self._left_out(target, self._inverse)[~self._is_p]
-            target[~self._is_p] = _chances(_STEEPNESS * scores / max(float(scores.std()), _TINY), prior)
-        weight = self._vectors @ self._solution(target, self._inverse)
-        return weight, float(self._weights @ target - self._mean @ weight)
-
-    def _solution(self, target: Floats, inverse: Floats) -> Floats:
-        centred = target - self._weights @ target
-        solution: Floats = inverse * (self._rotated.T @ (self._weights * centred))
-        return solution
-
-    def _left_out(self, target: Floats, inverse: Floats) -> Floats:
-        """Every row's score by the regression on all others, up to a constant. Shape: (n,) -> (n,)."""
-        leverage = self._weights * ((self._rotated**2) @ inverse)
-        centred = target - self._weights @ target
-        scores = self._rotated @ self._solution(target, inverse)
-        left_out: Floats = (scores - leverage * centred) / np.maximum(1.0 - leverage, _LEAST_FREE)
-        return left_out
-
-
-def _chances(scores: Floats, prior: float) -> Floats:
-    """σ(score + shift), with the shift that makes their mean the prior."""
-    from scipy.optimize import brentq
-    from scipy.special import expit
-
-    most = float(np.abs(scores).max()) + 40.0
-    shift = brentq(lambda by: float(expit(scores + by).mean()) - prior, -most, most)
-    chances: Floats = expit(scores + shift)
-    return chances
 
 
 def _check(basis: Basis, width: int) -> None:

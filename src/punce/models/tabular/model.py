@@ -137,7 +137,7 @@ class TabularPU:
             self.fitted_ = self._learned(lesson, run)
             with limited_threads(threads):
                 held_out = {name: member.held_out_scores(binned, folds) for name, member in self.fitted_.items()}
-        self.scales_ = {name: _scale(scores, labels) for name, scores in held_out.items()}
+        self.scales_ = {name: scale_of(scores, labels) for name, scores in held_out.items()}
         self.member_scores_ = self._scaled(held_out)
         self.weights_ = member_weights(self.member_scores_, labels)
         # The scores that are judged: a row has no say in the weights that its own score is made with.
@@ -259,7 +259,7 @@ def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _scale(scores: Floats, labels: Labels) -> tuple[float, float]:
+def scale_of(scores: Floats, labels: Labels) -> tuple[float, float]:
     """Centre and spread of the unlabelled rows' scores; 1 where they are all the same."""
     unlabelled = scores[labels == UNLABELLED]
     return float(np.median(unlabelled)), float(unlabelled.std()) or 1.0
