@@ -56,11 +56,25 @@ def test_a_ring_is_found_by_the_kernel_and_weighs_most_there() -> None:
     assert model.weights_["kernel"] > 0.5
 
 
-def test_damaged_arrays_of_a_kernel_are_refused() -> None:
+def test_a_plane_in_many_columns_is_found_by_the_linear_member_with_few_labels() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(700, 12)).astype(np.float32)
+    y = values.sum(axis=1) > 1.0
+    labels = np.zeros(700, np.int8)
+    labels[np.flatnonzero(y)[:30]] = 1
+    model = TabularPU(0.35, members=("boosting", "linear")).fit(values, np.zeros(12, bool), labels)
+    linear, boosting = (model.member_scores_[name] for name in ("linear", "boosting"))
+    hidden = y & (labels == 0)
+    assert auc_between(linear[hidden], linear[~y]) > 0.05 + auc_between(boosting[hidden], boosting[~y])
+    assert model.weights_["linear"] > 0.5
+
+
+@pytest.mark.parametrize("name", ["kernel", "linear"])
+def test_damaged_arrays_of_a_ridge_are_refused(name: str) -> None:
     rng = np.random.default_rng(0)
     labels = np.repeat([1, 0], [10, 60]).astype(np.int8)
-    model = TabularPU(0.3, members=("kernel",)).fit(rng.normal(size=(70, 3)), np.zeros(3, bool), labels)
-    member = model.fitted_["kernel"]
+    model = TabularPU(0.3, members=(name,)).fit(rng.normal(size=(70, 3)), np.zeros(3, bool), labels)
+    member = model.fitted_[name]
     assert isinstance(member, Kernel)
     arrays = member.arrays()
     for name, wrong in (("0.used", arrays["0.used"] + 3), ("0.weight", arrays["0.weight"][1:])):

@@ -1,17 +1,17 @@
-"""Member "kernel": a smooth score for problems whose classes are regions in few columns, not boxes.
+"""Members "kernel" and "linear": smooth scores, for classes that are regions or sides of a plane and not boxes.
 
-A radial basis on a few hundred rows as centres, and a self-consistent ridge regression on it. Width and penalty are
-chosen by the AUC of labelled against unlabelled rows, each scored as if left out.
+Both are a self-consistent ridge regression: on a radial basis with a few hundred rows as centres, or on the columns
+themselves. Width and penalty are chosen by the AUC of labelled against unlabelled rows, each scored as if left out.
 
 Shapes: n rows, W columns, M centres, K folds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -35,7 +35,10 @@ _CELLS_AT_ONCE = 4_000_000  # rows × centres: bounds the memory of scoring
 
 @dataclass(frozen=True)
 class Basis(StoredArrays):
-    """One fold's model, on exp(−d²/scale) to each centre. Shape: used (U,), centres (M, U), weight (M,), rest (1,)."""
+    """One fold's model, on exp(−d²/scale) to each centre, or on the columns where there is no centre.
+
+    Shape: used (U,), centres (M, U), scale (1,), weight (M,) or (U,), bias (1,).
+    """
 
     used: Rows
     centres: Values
@@ -44,14 +47,16 @@ class Basis(StoredArrays):
     bias: Floats
 
     def features(self, x: Values) -> Floats:
-        """Shape: (n, W) -> (n, M)."""
+        """Shape: (n, W) -> (n, M) or (n, U)."""
+        if not len(self.centres):
+            return x[:, self.used].astype(np.float64)
         features: Floats = np.exp(-_squared_distances(x[:, self.used], self.centres) / self.scale)
         return features
 
     @limited_threads(1)
     def score(self, x: Values) -> Floats:
         """Shape: (n, W) -> (n,)."""
-        size = max(1, _CELLS_AT_ONCE // max(1, len(self.centres)))
+        size = max(1, _CELLS_AT_ONCE // max(1, len(self.weight)))
         parts = [self.features(x[k : k + size]) @ self.weight + self.bias for k in range(0, len(x), size)]
         return np.concatenate(parts) if parts else np.empty(0)
 
@@ -62,12 +67,17 @@ class Kernel:
 
     columns: DenseColumns
     bases: tuple[Basis, ...]
+    name: ClassVar[str] = "kernel"
+    n_centres: ClassVar[int] = _CENTRES
 
     @classmethod
     def steps(cls, lesson: Lesson) -> dict[str, Step]:
         """Basis k learns from every fold but k."""
         x = _columns(lesson).transform(with_gaps(lesson.binned))
-        return {f"kernel-{lesson.seed}-{k}": partial(_fitted, lesson, x, k) for k in range(lesson.n_folds)}
+        return {
+            f"{cls.name}-{lesson.seed}-{k}": partial(_fitted, lesson, x, k, cls.n_centres)
+            for k in range(lesson.n_folds)
+        }
 
     @classmethod
     def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
@@ -102,12 +112,19 @@ class Kernel:
         return cls(columns, bases)
 
 
+class Linear(Kernel):
+    """A weight for each column: with few labels often the best there is, and the one shape that trees draw badly."""
+
+    name = "linear"
+    n_centres = 0
+
+
 def _columns(lesson: Lesson) -> DenseColumns:
     return DenseColumns.fit(with_gaps(lesson.binned), lesson.categorical)
 
 
 @limited_threads(1)  # BLAS rounds its products by the number of threads
-def _fitted(lesson: Lesson, x: Values, fold: int) -> Arrays:
+def _fitted(lesson: Lesson, x: Values, fold: int, n_centres: int) -> Arrays:
     rng = np.random.default_rng(lesson.seed + fold)
     rows = lesson.without(fold)
     positive, unlabelled = (
@@ -116,16 +133,25 @@ def _fitted(lesson: Lesson, x: Values, fold: int) -> Arrays:
     rows, is_p = np.concatenate([positive, unlabelled]), np.arange(len(positive) + len(unlabelled)) < len(positive)
     used = telling_columns(x[rows], is_p)
     # Labelled rows mark the regions of interest; unlabelled ones fill the rest.
-    near = positive[: _CENTRES // 2]
-    centres = x[np.ix_(np.concatenate([near, unlabelled[: _CENTRES - len(near)]]), used)]
-    squared = _squared_distances(x[np.ix_(rows, used)], centres)
-    scales = [2.0 * width**2 * max(float(np.median(squared)), TINY) for width in _WIDTHS]
+    near = positive[: n_centres // 2]
+    centres = x[np.ix_(np.concatenate([near, unlabelled[: n_centres - len(near)]]), used)]
     # Labelled and unlabelled rows weigh one half each.
     weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, unlabelled))])
-    found = [(scale, Ridge(np.exp(-squared / scale), weights, is_p)) for scale in scales]
-    scale, ridge = max(found, key=lambda pair: pair[1].auc)
+    tried = _features(x[np.ix_(rows, used)], centres)
+    scale, ridge = max(((scale, Ridge(own, weights, is_p)) for scale, own in tried), key=lambda pair: pair[1].auc)
     weight, bias = ridge.solved(lesson.prior)
     return Basis(used, centres, np.array([scale]), weight, np.array([bias])).arrays()
+
+
+def _features(x: Values, centres: Values) -> Iterator[tuple[float, Floats]]:
+    """The rows on each scale that is tried. Shape: (n, U), (M, U) -> (n, M), or (n, U) if there is no centre."""
+    if not len(centres):
+        yield 1.0, x.astype(np.float64)
+        return
+    squared = _squared_distances(x, centres)
+    for width in _WIDTHS:
+        scale = 2.0 * width**2 * max(float(np.median(squared)), TINY)
+        yield scale, np.exp(-squared / scale)
 
 
 def _squared_distances(x: Values, centres: Values) -> Floats:
@@ -138,6 +164,9 @@ def _squared_distances(x: Values, centres: Values) -> Floats:
 
 def _check(basis: Basis, width: int) -> None:
     """A damaged file must not read out of bounds."""
-    fits = basis.centres.shape == (len(basis.weight), len(basis.used)) and len(basis.scale) == len(basis.bias) == 1
+    # A linear model has no centres and a weight for each column.
+    n_weights = len(basis.centres) or len(basis.used)
+    fits = basis.centres.shape[1:] == basis.used.shape and basis.weight.shape == (n_weights,)
+    fits = fits and len(basis.scale) == len(basis.bias) == 1
     if not fits or (len(basis.used) and not 0 <= int(basis.used.min()) <= int(basis.used.max()) < width):
         raise InputError("not a stored table model: the arrays of its kernel member do not fit together")

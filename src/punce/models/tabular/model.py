@@ -21,7 +21,7 @@ from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
 from punce.models.route import under
 from punce.models.tabular.few_labelled import FEWEST
-from punce.models.tabular.kernel import Kernel
+from punce.models.tabular.kernel import Kernel, Linear
 from punce.models.tabular.network import Networks
 from punce.models.tabular.steps import Step, Steps
 from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of, threads_of
@@ -68,6 +68,7 @@ MEMBERS: dict[str, type[Member]] = {
     "nnpu": Networks,
     "pu_trees": PUTrees,
     "kernel": Kernel,
+    "linear": Linear,
 }
 """The members by name. A new one is a class like these and one line here."""
 
