@@ -33,7 +33,7 @@ from punce.judging.gap import (
     standard_columns,
     with_bumps,
 )
-from punce.judging.metrics import Estimate, MixMetrics, PUMetrics
+from punce.judging.metrics import Estimate, MixMetrics, PUMetrics, stated
 from punce.judging.ranking import auc_between
 from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given
 from punce.labels import POSITIVE, UNLABELLED, Labels
@@ -229,8 +229,10 @@ def widened(metrics: PUMetrics, check: LabellingCheck, *, always: bool = False) 
         return metrics
 
     def wide(estimate: Estimate, mix: str, name: str) -> Estimate:
+        if estimate.reason or np.isnan(estimate.low):
+            return estimate
         low, high = _wider((estimate.low, estimate.high), check.ranges[mix][name])
-        return estimate if np.isnan(estimate.low) else replace(estimate, low=low, high=high)
+        return stated(replace(estimate, low=low, high=high))
 
     def wide_mix(mix: MixMetrics, which: str) -> MixMetrics:
         precision, accuracy, f1 = (wide(getattr(mix, name), which, name) for name in ("precision", "accuracy", "f1"))

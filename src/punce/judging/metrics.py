@@ -195,7 +195,7 @@ def pu_metrics(
             "held out), so that the share of positives cannot be known"
         )
     return PUMetrics(
-        recall=_stated(_estimate(shares.recall, confidence)),
+        recall=stated(_estimate(shares.recall, confidence)),
         auc=_auc(p, u, calls.chances, priors, unknown, confidence, rng),
         unlabelled=_mix(shares, 0.0, unknown, confidence),
         population=_mix(shares, beta, unknown, confidence),
@@ -257,7 +257,7 @@ def _mix(shares: _Shares, beta: float, unknown: str, confidence: float) -> MixMe
     return MixMetrics(
         prior=float(prior[0]),
         called=_estimate(called, confidence),
-        **{name: _stated(estimate, reason) for name, estimate in found.items()},
+        **{name: stated(estimate, reason) for name, estimate in found.items()},
     )
 
 
@@ -266,7 +266,7 @@ _CONTRADICTION = (
 )
 
 
-def _stated(estimate: Estimate, reason: str = "") -> Estimate:
+def stated(estimate: Estimate, reason: str = "") -> Estimate:
     """The estimate, or none where there is a reason or its interval is too wide to tell anything."""
     if reason:
         return Estimate.impossible(reason)
