@@ -90,6 +90,41 @@ def punce_released(z: Tensor, labels: Sequence[int], temperature: float, prior: 
     return total / len(rows)
 
 
+def shifted_probabilities(probabilities: Sequence[float], labels: Sequence[int], prior: float) -> list[float]:
+    """The shift c of the log-odds by scanning ever finer grids; every row's σ(log-odds + c)."""
+    log_odds = [math.log(p / (1 - p)) for p in probabilities]
+    unlabelled = [value for value, label in zip(log_odds, labels, strict=True) if label == 0]
+
+    def error(c: float) -> float:
+        return abs(sum(1 / (1 + math.exp(-value - c)) for value in unlabelled) - prior * len(unlabelled))
+
+    c, step = 0.0, 1.0
+    while step > 1e-14:
+        c = min((c + step * k for k in range(-10, 11)), key=error)
+        step /= 5
+    return [1 / (1 + math.exp(-value - c)) for value in log_odds]
+
+
+def punce_posterior(
+    z: Tensor, labels: Sequence[int], temperature: float, prior: float, probabilities: Sequence[float], own_view: float
+) -> Tensor:
+    """α to the own view, 1 − α to both classes by p_i; the part of a class without labels goes to the own view."""
+    rows, s, a = _setup(z, labels)
+    p = shifted_probabilities(probabilities, labels, prior) * 2
+    P = [k for k in range(len(rows)) if s[k] == 1]
+    N = [k for k in range(len(rows)) if s[k] == -1]
+    total = torch.zeros((), dtype=z.dtype)
+    for i in range(len(rows)):
+        if s[i] != 0:
+            Q = [t for t in (P if s[i] == 1 else N) if t != i]
+            total = total - _mean_log_ratio(rows, i, Q, temperature)
+        else:
+            total = total - own_view * _log_ratio(rows, i, a(i), temperature)
+            total = total - (1 - own_view) * p[i] * _mean_log_ratio(rows, i, P or [a(i)], temperature)
+            total = total - (1 - own_view) * (1 - p[i]) * _mean_log_ratio(rows, i, N or [a(i)], temperature)
+    return total / len(rows)
+
+
 def dcl(z: Tensor, labels: Sequence[int], temperature: float, tau_plus: float) -> Tensor:
     rows, _, a = _setup(z, labels)
     n_others = len(rows) - 2

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
+from punce.losses.contrastive import two_view_anchors
+from punce.losses.posterior import anchor_probabilities
 from tests.losses import reference
 
 
@@ -21,6 +23,22 @@ class Case:
     loss: Callable[[float], ContrastiveLoss]
     equation: Callable[[Tensor, Sequence[int], float], Tensor]
     pu_only: bool = False
+
+
+def probabilities_of(z: Tensor) -> Tensor:
+    """A probability for each row in steps of 0.1, the same for any scale and order of the views: it has no gradient."""
+    unit = z.detach().double() / z.detach().double().norm(dim=2, keepdim=True).clamp_min(1e-12)
+    return (unit.sum((0, 2)).sigmoid() * 8).round() / 10 + 0.1
+
+
+class WithProbabilities(PuNCE):
+    """The posterior form with probabilities of its own for every batch, so that the contract can call it."""
+
+    def __init__(self, temperature: float) -> None:
+        super().__init__(0.3, temperature, weighting="posterior", own_view=0.6)
+
+    def forward(self, z: Tensor, labels: Tensor | None = None, probabilities: Tensor | None = None) -> Tensor:
+        return super().forward(z, labels, probabilities_of(z) if probabilities is None else probabilities)
 
 
 CASES = {
@@ -32,6 +50,10 @@ CASES = {
         lambda t: PuNCE(0.3, t, weighting="released"),
         lambda z, s, t: reference.punce_released(z, s, t, 0.3),
         pu_only=True,
+    ),
+    "punce-posterior": Case(
+        WithProbabilities,
+        lambda z, s, t: reference.punce_posterior(z, s, t, 0.3, probabilities_of(z).tolist(), 0.6),
     ),
     "dcl": Case(DCL, lambda z, s, t: reference.dcl(z, s, t, 0.1)),
     "dcl-strong": Case(lambda t: DCL(t, tau_plus=0.5), lambda z, s, t: reference.dcl(z, s, t, 0.5)),
@@ -66,7 +88,7 @@ def skip_unless_defined(case: Case, labels: list[int]) -> None:
 
 def test_every_loss_of_the_catalogue_has_its_equation() -> None:
     assert set(LOSSES) <= set(CASES)
-    assert {type(case.loss(0.5)) for case in CASES.values()} == set(LOSSES.values())
+    assert {type(case.loss(0.5)) for case in CASES.values()} - {WithProbabilities} == set(LOSSES.values())
 
 
 @by_temperature
@@ -219,3 +241,73 @@ def test_pu_punce_does_not_become_scl_when_everything_is_known_but_unlabelled() 
     z = projections(6).detach()
     pu, truth = torch.tensor([1, 1, 1, 0, 0, 0]), torch.tensor([1, 1, 1, -1, -1, -1])
     assert abs(float(PuNCE(0.0)(z, pu)) - float(SCL()(z, truth))) > 1e-3
+
+
+# Probabilities of the rows ------------------------------
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 0], [1, -1, 0, 0, -1, 0], [0, 0, -1, 0, 0, 0]])
+def test_with_the_prior_for_every_row_and_the_papers_weights_it_is_the_papers_loss(labels: list[int]) -> None:
+    z, s = projections(6).detach(), torch.tensor(labels)
+    paper, posterior = PuNCE(0.4), PuNCE(0.4, weighting="posterior", own_view="paper")
+    for same in (0.4, 0.9):  # only the ranks of the rows count: any one number for all of them is the prior
+        assert abs(float(posterior(z, s, torch.full((6,), same)) - paper(z, s))) < 1e-14
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 0], [1, -1, 0, 0, -1, 0], [0, 0, 0, 0, 0, 0]])
+def test_the_whole_weight_for_the_own_view_is_scl(labels: list[int]) -> None:
+    z, s = projections(6).detach(), torch.tensor(labels)
+    given = torch.linspace(0, 1, 6)
+    assert float(PuNCE(0.4, weighting="posterior", own_view=1.0)(z, s, given)) == float(SCL()(z, s))
+
+
+def test_a_row_with_a_higher_probability_is_pulled_to_the_positives() -> None:
+    z, s = projections(4).detach(), torch.tensor([1, -1, 0, 0])
+    pulls = []
+    for p in ([0.5, 0.5, 0.9, 0.1], [0.5, 0.5, 0.1, 0.9]):
+        moved = z.clone().requires_grad_()
+        PuNCE(0.5, weighting="posterior")(moved, s, torch.tensor(p)).backward()  # type: ignore[no-untyped-call]
+        assert moved.grad is not None
+        pulls.append(-float((moved.grad[:, 2] * z[:, 0]).sum()))
+    assert pulls[0] > pulls[1]
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.02, 0.5, 1.0])
+def test_probabilities_of_the_unlabelled_rows_average_to_the_prior(prior: float) -> None:
+    anchors = two_view_anchors(projections(9).detach(), torch.tensor([1, -1, 0, 0, 0, 0, 0, 0, 0]))
+    p = anchor_probabilities(anchors, prior, torch.tensor([0.5, 0.5, 0.0, 1.0, 0.2, 0.3, 0.9, 0.99, 0.2]))
+    assert p.shape == (18, 1)
+    assert abs(float(p[2:9].mean()) - prior) < 1e-12
+    assert bool((p[:9] == p[9:]).all())
+    ranked = p[[2, 4, 5, 6, 7, 3], 0]
+    assert bool((ranked.diff() >= 0).all())
+
+
+def test_no_gradient_reaches_what_the_probabilities_came_from() -> None:
+    scores = torch.zeros(4, requires_grad=True)
+    z = projections(4)
+    loss = PuNCE(0.3, weighting="posterior")(z, torch.tensor([1, 0, 0, -1]), scores.sigmoid())
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert scores.grad is None
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 0], [1, -1, 0, 0, -1, 0], [0, 0, -1, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
+def test_without_probabilities_they_come_from_the_means_of_the_classes(labels: list[int]) -> None:
+    z, s = projections(6), torch.tensor(labels)
+    unit = (z / z.norm(dim=2, keepdim=True)).detach()
+    means = {label: unit[:, s == label].mean((0, 1)) for label in set(labels)}
+    difference = means.get(1, means[0]) - means.get(-1, means[0])
+    loss = PuNCE(0.4, 0.3, weighting="posterior")
+    theirs = (10 * unit.mean(0) @ difference).sigmoid()
+    grads = [torch.autograd.grad(loss(z, s, *more), z)[0] for more in [(), (theirs,)]]
+    torch.testing.assert_close(*grads, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+def test_probabilities_from_means_keep_invariances_and_degenerate_batches_finite(labels: list[int]) -> None:
+    z, s = projections(len(labels)).detach(), torch.tensor(labels)
+    loss, order = PuNCE(0.3, weighting="posterior"), torch.arange(len(labels)).flip(0)
+    value = loss(z, s)
+    assert bool(value.isfinite())
+    for other in (loss(z[:, order], s[order]), loss(z.flip(0), s), loss(z * 7.5, s)):
+        torch.testing.assert_close(other, value, rtol=0, atol=1e-13)

@@ -85,3 +85,27 @@ def test_log_partition_refuses_rows_that_are_not_unit() -> None:
         log_partition(torch.full((2, 2), float("nan")), 0.5)
     with pytest.raises(InputError, match=r"\(n, d\)"):
         log_partition(torch.zeros(3), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "probabilities", "message"),
+    [
+        (PuNCE(0.3), torch.full((4,), 0.5), "probabilities are for weighting='posterior'"),
+        (PuNCE(0.3, weighting="posterior"), torch.full((8,), 0.5), "average those of the two views"),
+        (PuNCE(0.3, weighting="posterior"), torch.tensor([0.5, 0.1, 2.0, 0.1]), "got 2.0 in row 2; take the sigmoid"),
+        (PuNCE(0.3, weighting="posterior"), torch.tensor([0.5, torch.nan, 0.2, 0.1]), "got nan in row 1"),
+    ],
+)
+def test_probabilities_that_cannot_be_used(z: Tensor, loss: PuNCE, probabilities: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        loss(z, torch.tensor([1, 0, 0, -1]), probabilities)
+
+
+def test_own_view_is_a_share_and_only_for_the_posterior_form() -> None:
+    with pytest.raises(InputError, match="weighting='paper' has its own weights"):
+        PuNCE(0.3, own_view=0.5)
+    for wrong in (-0.1, 1.1, "all"):
+        with pytest.raises(InputError, match=r"own_view must lie in \[0, 1\] or be 'paper'"):
+            PuNCE(0.3, weighting="posterior", own_view=wrong)  # type: ignore[arg-type]
+    assert "own_view=0.5" in repr(PuNCE(0.3, weighting="posterior"))
+    assert "own_view" not in repr(PuNCE(0.3))

@@ -17,11 +17,14 @@ LOSSES: dict[str, ContrastiveLoss] = {
     "scl": SCL(0.2),
     "punce": PuNCE(0.3, 0.2),
     "punce-released": PuNCE(0.3, 0.2, weighting="released"),
+    "punce-posterior": PuNCE(0.3, 0.2, weighting="posterior"),
+    "punce-posterior, given": PuNCE(0.3, 0.2, weighting="posterior"),
     "punce, running maximum": PuNCE(0.3, 0.002),
     "dcl": DCL(0.2),
 }
 ROWS_OF_RANK = [5, 2, 7]  # uneven
 LABELS = [1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0]  # rank 1 holds no labelled row
+PROBABILITIES = torch.linspace(0.05, 0.9, len(LABELS), dtype=torch.float64)  # of every rank on another level
 PNU_LABELS = [1, 0, -1, 0, 0, 0, 0, 1, 0, -1, 0, 1, 0, 0]
 
 
@@ -42,7 +45,8 @@ def _results(model: nn.Module, x: Tensor, which: slice, world: int) -> dict[str,
                 continue
             model.zero_grad()
             rows = range(sum(ROWS_OF_RANK[:world]))[which]
-            value = loss(model(x[:, list(rows)]), torch.tensor(labels)[list(rows)])
+            more = (PROBABILITIES[list(rows)],) if name.endswith("given") else ()
+            value = loss(model(x[:, list(rows)]), torch.tensor(labels)[list(rows)], *more)
             value.backward()  # type: ignore[no-untyped-call]
             results[f"{labels_name} {name} loss"] = value
             for i, parameter in enumerate(model.parameters()):

@@ -197,6 +197,16 @@ def test_losses_and_risks_as_objects(rows: tuple[np.ndarray, ...], tmp_path: Pat
     assert (loaded.loss, loaded.risk, loaded.ran_["loss"]) == ("infonce", "upu", "InfoNCE(temperature=0.2)")
 
 
+def test_punce_with_row_probabilities(rows: tuple[np.ndarray, ...], tmp_path: Path) -> None:
+    X, labels, _ = rows
+    plain = PUClassifier(**NETWORK).fit(X, labels)
+    model = PUClassifier(configs={"loss": {"weighting": "posterior", "own_view": 0.4}}, **NETWORK).fit(X, labels)
+    assert "weighting='posterior', own_view=0.4" in model.ran_["loss"]
+    assert (model.predict_proba(X) != plain.predict_proba(X)).any()
+    model.save(tmp_path / "model")
+    assert (PUClassifier.load(tmp_path / "model").predict_proba(X) == model.predict_proba(X)).all()
+
+
 def test_settings_of_single_stages(rows: tuple[np.ndarray, ...], tmp_path: Path) -> None:
     X, labels, _ = rows
     configs = {"pretrain": PretrainConfig(epochs=2, batch_size=100), "probe": {"lr": 3e-3, "epochs": 7}}

@@ -168,6 +168,7 @@ CASES: dict[str, Callable[[Folder], Any]] = {
     "pretrain scl": partial(pretrained, SCL()),
     "pretrain punce": partial(pretrained, PuNCE(PRIOR)),
     "pretrain punce pnu": partial(pretrained, PuNCE(PRIOR), labels=BOTH),
+    "pretrain punce posterior": partial(pretrained, PuNCE(PRIOR, weighting="posterior"), labels=BOTH),
     "pretrain dcl": partial(pretrained, DCL()),
     "pretrain lars": partial(pretrained, PuNCE(PRIOR), optimizer="lars", lr=1.0, warmup_epochs=2.0),
     "probe pn": partial(probed, PN()),
@@ -195,6 +196,7 @@ CASES: dict[str, Callable[[Folder], Any]] = {
 }
 RESUMED_ON_RANKS = (  # one of each stage
     "pretrain punce",
+    "pretrain punce posterior",
     "probe pvu weights made",
     "finetune from a head",
     "from scratch nnpu",

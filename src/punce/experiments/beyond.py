@@ -25,6 +25,11 @@ def _scenario(on: Network, row: str, method: str) -> Cell | None:
     return on.method(method, n_p, scenario=scenario)
 
 
+def _longer(on: Network, share: str, column: str) -> Cell | None:
+    """Is it the loss or the schedule? The other columns are cells of Table 4."""
+    return on.pnu("punce", share, times=5) if column == "punce 5x" else on.pnu(column, share)
+
+
 BEYOND = (
     Experiment(
         name="sensitivity_prior",
@@ -66,6 +71,24 @@ BEYOND = (
         columns=("0", "0.5", "1", "2"),
         heads=("method", "strength of the bias"),
         control="0",
+    ),
+    Experiment(
+        name="row_probabilities",
+        title="Positives alone: the prior for every row, or a probability for each",
+        make=lambda on, n_p, loss: on.contrastive(loss, n_p),
+        parts=("1k",),
+        columns=("punce", "posterior"),
+        heads=("n_P", "pretraining loss"),
+        control="punce",
+    ),
+    Experiment(
+        name="longer_pnu",
+        title="Labels of both classes: the printed loss with five times the epochs",
+        make=_longer,
+        parts=("1%", "5%", "10%"),
+        columns=("punce", "punce 5x", "posterior"),
+        heads=("labelled", "pretraining loss"),
+        seeds={"paper": 1, "laptop": 1, "smoke": 1},
     ),
     Experiment(
         name="seeds_spread",

@@ -200,7 +200,9 @@ class Cell:
         parts += [f"{self.encoder.name} ×{self.encoder.width:g}"]
         if pretraining is not None:
             told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
-            parts += [f"{pretraining.loss}{told} {pretraining.config.epochs} epochs"]
+            form = dict(pretraining.loss_options).get("weighting")
+            loss = pretraining.loss if form is None else f"{pretraining.loss} {form}"
+            parts += [f"{loss}{told} {pretraining.config.epochs} epochs"]
         told = "" if transfer.prior == "true" else f" (prior {transfer.prior})"
         parts += [f"{transfer.kind} {transfer.risk or ''}".rstrip() + told]
         parts += ["t-SNE"] if self.embedding else []

@@ -28,6 +28,13 @@ RISK_OPTIONS: Mapping[str, Options] = {
 """Options of the risks but the prior. PvU means weighted duplicates everywhere (in the paper's AllConv rows it is the
 naive one, which is our PN)."""
 
+LOSS_OPTIONS: Mapping[str, tuple[str, Options]] = {
+    # Near the true share of a class DCL over-corrects on two classes (see punce.losses.dcl).
+    "dcl": ("dcl", options(tau_plus=0.1)),
+    "posterior": ("punce", options(weighting="posterior", own_view=0.5)),
+}
+"""Losses that the tables use with options: a name in :data:`punce.losses.LOSSES`, and the options."""
+
 PN_SHARE = 0.5
 """PN under a probe draws P and U equally often: else, with few labels, it would call no row positive."""
 

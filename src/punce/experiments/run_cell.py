@@ -19,7 +19,6 @@ from punce.experiments.job import Job
 from punce.experiments.machine import reproducible
 from punce.experiments.true_metrics import true_metrics
 from punce.scenario import logit_shift
-from punce.stages.supervised import SupervisedConfig
 from punce.stages.transfer import TrainedHead
 
 _DRAWN = 1000  # rows in a t-SNE picture; more points hide each other
@@ -97,7 +96,7 @@ def evaluate(job: Job, head: TrainedHead) -> dict[str, Any]:
         # The cut moved from the unlabelled mix to the population (see punce.risks).
         shift = logit_shift(job.sample.prior, job.sample.population_prior)
         result["shifted_accuracy"] = job.accuracy(scores, cut - shift)
-    if head.is_frozen and not isinstance(job.cell.transfer.config, SupervisedConfig):
+    if head.is_frozen:
         result["oracle_linear_accuracy"] = oracle_linear_accuracy(job, head)
     if job.cell.embedding:
         result["embedding"] = embedding(job, head)

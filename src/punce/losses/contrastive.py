@@ -29,13 +29,17 @@ from punce.training import collectives
 class Anchors:
     """The anchors of a two-view batch: unit rows, their other views, and what is known of their class.
 
-    Shape: z and pair (M, K); is_positive and is_negative (M, 1) bool.
+    `posterior` is the chance that an anchor is of the positive class, where rows have one of their own; no gradient
+    flows through it.
+
+    Shape: z and pair (M, K); is_positive and is_negative (M, 1) bool; posterior (M, 1).
     """
 
     z: Tensor
     pair: Tensor
     is_positive: Tensor
     is_negative: Tensor
+    posterior: Tensor | None = None
 
     @cached_property
     def n_others(self) -> int:
@@ -92,7 +96,10 @@ class ContrastiveLoss(nn.Module):
 
     def forward(self, z: Tensor, labels: Tensor | None = None) -> Tensor:
         """Mean loss of the anchors; `labels` None means that every row is unlabelled."""
-        anchors = two_view_anchors(z, labels)
+        return self.mean(two_view_anchors(z, labels))
+
+    def mean(self, anchors: Anchors) -> Tensor:
+        """The loss of anchors that are laid out already."""
         return collectives.global_mean(self.per_anchor(anchors))
 
     def per_anchor(self, anchors: Anchors) -> Tensor:
