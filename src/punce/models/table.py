@@ -95,12 +95,13 @@ class TableRoute:
             return replace(fitted, notes=(*notes, *fitted.notes))
         if are_too_few(labels):
             settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
-            self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, labels, settings.weights)
+            known = labels if settings.truths is None else np.where(settings.truths != 0, settings.truths, labels)
+            self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, known, settings.weights)
             self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)  # for the reasons of rows
             return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False, seen=seen)
         self._model = TabularPU(settings.prior, settings.scenario, settings.random_state)
-        own = {"weights": settings.weights, "folder": settings.folder, "progress": settings.progress}
-        self._model.fit(table.values, table.categorical, labels, **own)  # type: ignore[arg-type]
+        own = {name: getattr(settings, name) for name in ("weights", "truths", "folder", "progress")}
+        self._model.fit(table.values, table.categorical, labels, **own)
         settings.used["members"] = dict(self._model.weights_)
         self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)

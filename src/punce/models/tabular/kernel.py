@@ -18,7 +18,7 @@ import numpy as np
 from punce.columns.dense import DenseColumns
 from punce.columns.stored import StoredArrays
 from punce.errors import InputError
-from punce.labels import POSITIVE, UNLABELLED
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.portfolio.ridge import TINY, Ridge
 from punce.models.route import under
 from punce.models.tabular.network import with_gaps
@@ -127,18 +127,20 @@ def _columns(lesson: Lesson) -> DenseColumns:
 def _fitted(lesson: Lesson, x: Values, fold: int, n_centres: int) -> Arrays:
     rng = np.random.default_rng(lesson.seed + fold)
     rows = lesson.without(fold)
-    positive, unlabelled = (
-        rng.permutation(rows[lesson.labels[rows] == kind])[:_MOST_ROWS] for kind in (POSITIVE, UNLABELLED)
+    positive, unlabelled, negative = (
+        rng.permutation(rows[lesson.labels[rows] == kind])[:_MOST_ROWS] for kind in (POSITIVE, UNLABELLED, NEGATIVE)
     )
-    rows, is_p = np.concatenate([positive, unlabelled]), np.arange(len(positive) + len(unlabelled)) < len(positive)
+    others = np.concatenate([unlabelled, negative])
+    rows = np.concatenate([positive, others])
+    known, is_p = lesson.labels[rows], lesson.labels[rows] == POSITIVE
     used = telling_columns(x[rows], is_p)
     # Labelled rows mark the regions of interest; unlabelled ones fill the rest.
     near = positive[: n_centres // 2]
     centres = x[np.ix_(np.concatenate([near, unlabelled[: n_centres - len(near)]]), used)]
-    # Labelled and unlabelled rows weigh one half each.
-    weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, unlabelled))])
+    # Positives and all others weigh one half each.
+    weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, others))])
     tried = _features(x[np.ix_(rows, used)], centres)
-    scale, ridge = max(((scale, Ridge(own, weights, is_p)) for scale, own in tried), key=lambda pair: pair[1].auc)
+    scale, ridge = max(((scale, Ridge(own, weights, is_p, known)) for scale, own in tried), key=lambda pair: pair[1].auc)
     weight, bias = ridge.solved(lesson.prior)
     return Basis(used, centres, np.array([scale]), weight, np.array([bias])).arrays()
 

@@ -18,7 +18,15 @@ from torch import Tensor
 
 from punce.columns.bins import Bins
 from punce.errors import InputError
-from punce.labels import POSITIVE, UNLABELLED, Labels, refuse_negatives, require_positive_and_unlabelled
+from punce.labels import (
+    NEGATIVE,
+    POSITIVE,
+    UNLABELLED,
+    Labels,
+    prior_of_rest,
+    refuse_negatives,
+    require_positive_and_unlabelled,
+)
 from punce.models.route import under
 from punce.models.tabular.few_labelled import FEWEST
 from punce.models.tabular.kernel import Kernel, Linear
@@ -109,12 +117,15 @@ class TabularPU:
         labels: Labels,
         *,
         weights: Floats | None = None,
+        truths: Labels | None = None,
         folder: Path | None = None,
         progress: bool = False,
     ) -> TabularPU:
         """Shape: values (n, d) with NaN where missing, categorical (d,), labels (n,) of {1, 0}, weights (n,).
 
         `weights` say how much each row counts in the training of every member, not in how the members are weighed.
+        `truths` (n,) are the class, 1 or -1, of rows of label 0 whose class is known, else 0: every member learns from
+        them, and a row's out-of-fold score is by models that did not see its truth.
 
         With a `folder` every finished step is stored there, and a repeated fit reads it instead of computing it.
         """
@@ -124,17 +135,21 @@ class TabularPU:
         self.bins_ = Bins.fit(values, categorical)
         binned = self.bins_.transform(values)
         n_folds = min(_FOLDS, int((labels == POSITIVE).sum()))
-        seed, folds = self.random_state, stratified_folds(labels, n_folds, self.random_state)
-        rows = _thinned(labels, seed)
+        seed, folds = self.random_state, stratified_folds(labels, n_folds, self.random_state, truths)
+        rows = _thinned(labels, seed, truths)
         inputs = {"binned": binned, "categorical": categorical, "labels": labels, "prior": self.prior}
         inputs |= {"format": _FORMAT} if weights is None else {"format": _FORMAT, "weights": weights}
+        inputs |= {} if truths is None else {"truths": truths}
         # Teachers and most members take a step for each fold; the networks train all folds in one.
         total = n_folds * (1 + len(self.members)) - ("nnpu" in self.members) * (n_folds - 1)
         threads = threads_of(binned[rows])
         with StageProgress("table", total, len(labels), shown=progress) as bar:
             run = Steps(folder, inputs, threads, bar)
+            known = labels if truths is None else np.where(truths != 0, truths, labels).astype(labels.dtype)
             own = None if weights is None else weights[rows] / weights[rows].mean()
-            lesson = lesson_of(binned[rows], categorical, labels[rows], folds[rows], self.prior, seed, run, own)
+            prior = prior_of_rest(self.prior, labels, truths)
+            lesson = lesson_of(binned[rows], categorical, known[rows], folds[rows], prior, seed, run, own)
+            lesson = lesson if truths is None else lesson.with_heavier(truths[rows] != 0)
             self.fitted_ = self._learned(lesson, run)
             with limited_threads(threads):
                 held_out = {name: member.held_out_scores(binned, folds) for name, member in self.fitted_.items()}
@@ -226,21 +241,24 @@ class TabularPU:
         return model
 
 
-def stratified_folds(labels: Labels, n_folds: int, seed: int) -> Rows:
-    """Each row's fold, labelled and unlabelled rows spread evenly. Shape: (n,) of 0 … n_folds−1."""
+def stratified_folds(labels: Labels, n_folds: int, seed: int, truths: Labels | None = None) -> Rows:
+    """Each row's fold, labelled rows, those of known class and the rest spread evenly. Shape: (n,) of 0 … n_folds−1."""
     rng = np.random.default_rng(seed)
     folds = np.empty(len(labels), dtype=np.intp)
-    for kind in (POSITIVE, UNLABELLED):
-        rows = rng.permutation(np.flatnonzero(labels == kind))
+    truths = np.zeros_like(labels) if truths is None else truths
+    rest = (labels == UNLABELLED) & (truths == 0)
+    for members in (labels == POSITIVE, rest, truths == POSITIVE, truths == NEGATIVE):
+        rows = rng.permutation(np.flatnonzero(members))
         folds[rows] = np.arange(len(rows)) % n_folds
     return folds
 
 
-def _thinned(labels: Labels, seed: int) -> Rows:
-    """Rows to train on: all labelled ones and at most 50,000 others. Every row is scored all the same."""
+def _thinned(labels: Labels, seed: int, truths: Labels | None = None) -> Rows:
+    """Rows to train on: all of known class and at most 50,000 others. Every row is scored all the same."""
+    known = labels == POSITIVE if truths is None else (labels == POSITIVE) | (truths != 0)
     # seed + 1: the folds are drawn from the seed itself
-    unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(labels == UNLABELLED))
-    return np.sort(np.concatenate([np.flatnonzero(labels == POSITIVE), unlabelled[:_MOST_UNLABELLED]]))
+    unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(~known))
+    return np.sort(np.concatenate([np.flatnonzero(known), unlabelled[:_MOST_UNLABELLED]]))
 
 
 def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:

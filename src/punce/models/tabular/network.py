@@ -6,6 +6,9 @@ The risk is nnPU (Kiryo et al. 2017) as if both classes were equally common (Su,
 
 With the weights of plain nnPU and a prior of 0.1, calling everything negative costs 0.1, and networks stay there.
 
+Known negatives N are a second opinion on r: (1 − γ)·r + γ·E_N ℓ(−g), with the γ of Sakai et al. (2017) that makes a
+row of N weigh what it weighs for the other members.
+
 A table of a few thousand rows makes steps so small that Python's overhead is most of the time. The K networks of a
 cross-fit are independent, so they take their steps together: K batches in one batched matrix product.
 
@@ -28,7 +31,7 @@ from torch.optim.adamw import adamw
 
 from punce.columns.bins import MISSING_BIN
 from punce.columns.dense import DenseColumns
-from punce.labels import POSITIVE, UNLABELLED
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.route import under
 from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, telling_columns
@@ -39,6 +42,7 @@ _HIDDEN = 64
 _STEPS = 300
 _RATE, _DECAY = 5e-3, 1e-2
 _POSITIVE_ROWS, _UNLABELLED_ROWS = 96, 320  # in a batch; both are averaged separately, so that their ratio is free
+_NEGATIVE_ROWS = 96
 _ROWS_AT_ONCE = 20_000
 _CELLS_AT_ONCE = 20_000_000  # input cells scored at once: bounds the memory of scoring
 
@@ -93,16 +97,19 @@ class Networks:
 def _trained(lesson: Lesson) -> Arrays:
     columns = DenseColumns.fit(with_gaps(lesson.binned), lesson.categorical)
     x = torch.from_numpy(columns.transform(with_gaps(lesson.binned)))
-    positive, unlabelled = _rows(lesson, POSITIVE), _rows(lesson, UNLABELLED)
+    positive, unlabelled, negative = (_rows(lesson, kind) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
+    drawn = [(positive, _POSITIVE_ROWS), (unlabelled, _UNLABELLED_ROWS)]
+    if gamma := _share_of_known(lesson):
+        drawn.append((negative, _NEGATIVE_ROWS))
     inputs = _Inputs(x, lesson)
     generator = torch.Generator().manual_seed(lesson.seed)
     net = _Parallel(lesson.n_folds, inputs.width, generator)
     optimizer = _AdamW(list(net.parameters()))
     draw = _draw if lesson.weights is None else partial(_draw_by_weight, torch.from_numpy(lesson.weights))
     for step in range(_STEPS):
-        p, u = draw(positive, _POSITIVE_ROWS, generator), draw(unlabelled, _UNLABELLED_ROWS, generator)
-        scores = net(inputs.take(torch.cat([p, u], dim=1)))
-        loss = balanced_nnpu(scores[:, : p.shape[1]], scores[:, p.shape[1] :], lesson.prior).sum()
+        groups = [draw(rows, most, generator) for rows, most in drawn]
+        scores = net(inputs.take(torch.cat(groups, dim=1))).split([group.shape[1] for group in groups], dim=1)
+        loss = balanced_nnpu(scores[0], scores[1], lesson.prior, scores[2] if gamma else None, gamma).sum()
         optimizer.step(torch.autograd.grad(loss, optimizer.weights), _RATE * warmup_cosine(step, _STEPS, _STEPS // 10))
     weights = inputs.for_all_columns({name: tensor.detach() for name, tensor in net.state_dict().items()})
     return Networks(columns, weights).arrays()
@@ -173,11 +180,23 @@ def with_gaps(binned: Values) -> Values:
     return np.where(binned == MISSING_BIN, np.float32(np.nan), binned)
 
 
-def balanced_nnpu(positive: Tensor, unlabelled: Tensor, prior: float) -> Tensor:
-    """What each network steps on. Shape: (K, B_P), (K, B_U) -> (K,)."""
+def balanced_nnpu(
+    positive: Tensor, unlabelled: Tensor, prior: float, negative: Tensor | None = None, gamma: float = 0.0
+) -> Tensor:
+    """What each network steps on. Shape: (K, B_P), (K, B_U), (K, B_N) -> (K,)."""
     as_positive = F.softplus(-positive).mean(1)
     r = (F.softplus(unlabelled).mean(1) - prior * F.softplus(positive).mean(1)) / (1.0 - prior)
-    return torch.where(r >= 0, as_positive + r, -r)
+    as_negative = r if negative is None else (1.0 - gamma) * r + gamma * F.softplus(negative).mean(1)
+    return torch.where(r >= 0, as_positive + as_negative, -r)
+
+
+def _share_of_known(lesson: Lesson) -> float:
+    """γ: what known negatives weigh among all negatives; 0 if a network would see none of them."""
+    negative = lesson.labels == NEGATIVE
+    if any(not negative[lesson.without(k)].any() for k in range(lesson.n_folds)):
+        return 0.0
+    known, rest = (lesson.weights_of(np.flatnonzero(lesson.labels == kind)).sum() for kind in (NEGATIVE, UNLABELLED))
+    return float(known / (known + (1.0 - lesson.prior) * rest))
 
 
 class _Parallel(nn.Module):

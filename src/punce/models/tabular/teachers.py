@@ -7,18 +7,20 @@ was told it is negative. The averaged odds, rescaled so that their mean is the p
 weights w(x) = P(y=1 | x, unlabelled), from which the students learn.
 
 The teachers of student k never see fold k: its labels must not reach the student through the weights.
+
+Rows whose class is known need no teacher: their chance is the truth. They are in every bag, on the side of their class.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from punce.columns.bins import N_BINS
-from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.models.tabular.steps import Steps
 from punce.models.tabular.trees import Arrays, Flags, Floats, Rows, Values
 from punce.risks.elkan_noto import rescale_to_prior
@@ -35,9 +37,10 @@ _LOGIT_LIMIT = 15.0  # keeps one sure row from taking all the weight when odds a
 
 @dataclass(frozen=True)
 class Lesson:
-    """What every member learns from; `chances` is P(y=1 | x, unlabelled) by teachers that did not see the fold.
+    """What every member learns from; `chances` is P(y=1 | x) by teachers that did not see the fold.
 
-    Shape: binned (n, d), categorical (d,), labels (n,), folds (n,) of 0 … K−1, chances (K, n).
+    `labels` are 1 and -1 where the class is known, whoever said it, else 0; `prior` is the share of positives among the
+    rows of label 0. Shape: binned (n, d), categorical (d,), labels (n,), folds (n,) of 0 … K−1, chances (K, n).
     """
 
     binned: Values
@@ -59,6 +62,12 @@ class Lesson:
         """Rows of all the other folds."""
         return np.flatnonzero(self.folds != fold)
 
+    def with_heavier(self, known: Flags) -> Lesson:
+        """The same with more weight on the rows of `known` class that are no labelled positives."""
+        n_p, n_u = (int((self.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
+        weights = self.weights_of(np.arange(len(known))) * np.where(known, known_weight(self.prior, n_p, n_u), 1.0)
+        return replace(self, weights=weights / weights.mean())
+
     def weights_of(self, rows: Rows) -> Floats:
         """How much each of these rows counts; rows that all count 0 count the same. Shape: (m,) -> (m,)."""
         counts = np.ones(len(rows)) if self.weights is None else self.weights[rows]
@@ -75,7 +84,7 @@ def lesson_of(
     run: Steps,
     weights: Floats | None = None,
 ) -> Lesson:
-    """The lesson, its chances by one step for each held-out fold: 1 for labelled rows, 0 (unused) for the fold."""
+    """The lesson, its chances by one step for each held-out fold: the truth of known rows, 0 (unused) for the fold."""
     chances = np.zeros((int(folds.max()) + 1, len(labels)))
     counts = np.ones(len(labels)) if weights is None else weights
     steps = {}
@@ -86,6 +95,16 @@ def lesson_of(
     for k, found in enumerate(run(steps)):
         chances[k, folds != k] = found["chances"]
     return Lesson(binned, categorical, labels, folds, chances, prior, seed, weights)
+
+
+def known_weight(prior: float, n_positive: int, n_unlabelled: int) -> float:
+    """How many unlabelled rows one row of known class counts for.
+
+    The risk of negatives can be had from N alone, with variance (1−π)²/n_N, or from U less the share of P in it, with
+    variance 1/n_U + π²/n_P. Weighed by their inverse variances, a row of N weighs (1 + π²·n_U/n_P)/(1 − π) rows of U,
+    however many there are of N.
+    """
+    return float((1.0 + prior**2 * n_unlabelled / max(1, n_positive)) / (1.0 - prior))
 
 
 def threads_of(binned: Values) -> int:
@@ -123,14 +142,14 @@ def boosting(categorical: Flags, seed: int, **options: Any) -> Any:
 
 
 def _chances(binned: Values, categorical: Flags, labels: Labels, prior: float, seed: int, weights: Floats) -> Arrays:
-    scores = _out_of_bag(binned, categorical, labels, seed, weights)
-    chances, is_u = np.ones(len(labels)), labels == UNLABELLED
+    scores = _out_of_bag(binned, categorical, labels, prior, seed, weights)
+    chances, is_u = (labels == POSITIVE).astype(np.float64), labels == UNLABELLED
     odds = np.exp(np.clip(scores[is_u], -_LOGIT_LIMIT, _LOGIT_LIMIT))
     chances[is_u] = rescale_to_prior(odds, prior)
     return {"chances": chances}
 
 
-def _out_of_bag(binned: Values, categorical: Flags, labels: Labels, seed: int, counts: Floats) -> Floats:
+def _out_of_bag(binned: Values, categorical: Flags, labels: Labels, prior: float, seed: int, counts: Floats) -> Floats:
     """Mean score of every row over the bags that do not hold it. Shape: (n,)."""
     rng = np.random.default_rng(seed)
     total, count = np.zeros(len(labels)), np.zeros(len(labels))
@@ -138,7 +157,7 @@ def _out_of_bag(binned: Values, categorical: Flags, labels: Labels, seed: int, c
         rows = _bag(labels, count, rng)
         columns = telling_columns(binned[rows], labels[rows] == POSITIVE)
         x = binned[np.ix_(rows, columns)]
-        model = _fitted(x, categorical[columns], labels[rows], seed + bag, counts[rows])
+        model = _fitted(x, categorical[columns], labels[rows], prior, seed + bag, counts[rows])
         outside = np.ones(len(labels), dtype=bool)
         outside[rows] = False
         total[outside] += model.decision_function(binned[np.ix_(outside, columns)])
@@ -147,18 +166,21 @@ def _out_of_bag(binned: Values, categorical: Flags, labels: Labels, seed: int, c
 
 
 def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> Rows:
-    """Labelled rows with replacement; of the unlabelled ones those the bags have judged most often so far."""
-    positive, unlabelled = (np.flatnonzero(labels == kind) for kind in (POSITIVE, UNLABELLED))
+    """Positives with replacement, all negatives, and the unlabelled rows that bags have judged most often so far."""
+    positive, unlabelled, negative = (np.flatnonzero(labels == kind) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     wanted = max(_UNLABELLED_PER_POSITIVE * len(positive), _FEWEST_UNLABELLED)
     size = max(1, min(wanted, int(_MOST_UNLABELLED_SHARE * len(unlabelled))))
     # Taking the rows judged most often keeps the number of judgements even, and above 0 for every row.
     order = np.argsort(-count[unlabelled] + rng.random(len(unlabelled)))
-    return np.concatenate([rng.choice(positive, len(positive)), unlabelled[order[:size]]])
+    return np.concatenate([rng.choice(positive, len(positive)), unlabelled[order[:size]], negative])
 
 
-def _fitted(binned: Values, categorical: Flags, labels: Labels, seed: int, counts: Floats) -> Any:
-    """P against U, both groups weighing the same."""
-    is_p = labels == POSITIVE
+def _fitted(binned: Values, categorical: Flags, labels: Labels, prior: float, seed: int, counts: Floats) -> Any:
+    """P against U and N, both groups weighing the same."""
+    is_p, is_n = labels == POSITIVE, labels == NEGATIVE
+    if is_n.any():
+        heavier = known_weight(prior, int(is_p.sum()), int((labels == UNLABELLED).sum()))
+        counts = counts * np.where(is_n, heavier, 1.0)
     weights = np.where(is_p, 0.5 * len(labels) / is_p.sum(), 0.5 * len(labels) / (~is_p).sum()) * counts
     model = boosting(categorical, seed, max_iter=60, max_leaf_nodes=4, min_samples_leaf=5, l2_regularization=5.0)
     return model.fit(binned, is_p.astype(np.int64), sample_weight=weights)

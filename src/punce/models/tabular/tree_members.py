@@ -4,6 +4,8 @@ Boosting learns from Elkan & Noto's weighted duplicates: every unlabelled row is
 w and as a negative with weight 1 − w. The forest regresses on w(x) itself: squared error has the same minimum as
 classifying weighted duplicates, and random cuts average out what the teachers got wrong about single rows.
 
+A row of known class has its truth for w, and weighs more than a guess.
+
 Both know what the teachers know, who are kept small for few labels. PU trees learn from the labels themselves and have
 as many leaves as the rows allow: the more labels, the finer the structure they find.
 """
@@ -18,7 +20,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from punce.columns.one_hot import OneHot
-from punce.labels import POSITIVE, UNLABELLED
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, boosting, telling_columns, threads_of
 from punce.models.tabular.trees import (
@@ -133,7 +135,7 @@ class PUTrees(Forest):
 
     W_P is π times the share of labelled rows in the node, W_U its share of unlabelled rows and W_N = W_U − W_P. This is
     the Gini impurity of a node in which every labelled row is a positive of weight π/n_P and a negative of weight
-    −π/n_P, and every unlabelled row a negative of weight 1/n_U.
+    −π/n_P, and every unlabelled row a negative of weight 1/n_U. Known negatives are negatives of their own weight.
     """
 
     name = "pu_trees"
@@ -144,16 +146,19 @@ class PUTrees(Forest):
         from sklearn.ensemble import ExtraTreesClassifier
 
         rows, columns = _rows_and_columns(lesson, x, fold)
-        positive, unlabelled = (rows[lesson.labels[rows] == kind] for kind in (POSITIVE, UNLABELLED))
+        positive, unlabelled, negative = (
+            rows[lesson.labels[rows] == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE)
+        )
         counts = lesson.weights_of(unlabelled)
         weights = lesson.weights_of(positive)
         weights = lesson.prior * counts.sum() * weights / weights.sum()
         leaf = max(5, len(rows) // _MOST_LEAVES)
         options = {"min_samples_leaf": leaf, "max_features": max(1, min(_COLUMNS_TRIED, len(columns) // 3))}
         model = ExtraTreesClassifier(40, n_jobs=threads_of(lesson.binned), random_state=lesson.seed + fold, **options)
-        target = np.repeat([1, 0, 0], [len(positive), len(positive), len(unlabelled)])
-        twice = np.concatenate([positive, positive, unlabelled])
-        model.fit(x[np.ix_(twice, columns)], target, sample_weight=np.concatenate([weights, -weights, counts]))
+        target = np.repeat([1, 0, 0, 0], [len(positive), len(positive), len(unlabelled), len(negative)])
+        twice = np.concatenate([positive, positive, unlabelled, negative])
+        each = np.concatenate([weights, -weights, counts, lesson.weights_of(negative)])
+        model.fit(x[np.ix_(twice, columns)], target, sample_weight=each)
         return forest_trees(model).on_columns(columns).arrays()
 
 
@@ -161,11 +166,11 @@ def _boosted(lesson: Lesson, fold: int) -> Arrays:
     rows = lesson.without(fold)
     labels, chances = lesson.labels[rows], lesson.chances[fold, rows]
     columns = telling_columns(lesson.binned[rows], labels == POSITIVE)
-    x, is_u = lesson.binned[np.ix_(rows, columns)], labels == UNLABELLED
-    # All rows as positives (a labelled one has chance 1), then the unlabelled ones once more as negatives.
-    twice = np.concatenate([np.arange(len(labels)), np.flatnonzero(is_u)])
-    target = np.concatenate([np.ones(len(labels), np.int64), np.zeros(int(is_u.sum()), np.int64)])
-    weights = np.concatenate([chances, 1.0 - chances[is_u]]) * lesson.weights_of(rows)[twice]
+    x, others = lesson.binned[np.ix_(rows, columns)], labels != POSITIVE
+    # All rows as positives (a labelled one has chance 1), then the others once more as negatives.
+    twice = np.concatenate([np.arange(len(labels)), np.flatnonzero(others)])
+    target = np.concatenate([np.ones(len(labels), np.int64), np.zeros(int(others.sum()), np.int64)])
+    weights = np.concatenate([chances, 1.0 - chances[others]]) * lesson.weights_of(rows)[twice]
     kept = weights > _LIGHTEST
     options = {"max_iter": 100, "max_leaf_nodes": 8, "min_samples_leaf": 10, "l2_regularization": 1.0}
     model = boosting(lesson.categorical[columns], lesson.seed + fold, **options)
