@@ -32,7 +32,6 @@ from punce.judging.judgement import Judgement, judge
 from punce.judging.ranking import auc_between
 from punce.judging.used_prior import given_prior
 from punce.labels import POSITIVE
-from punce.priors import PRIORS as PRIOR_METHODS
 from punce.priors import PriorEstimate, estimate_prior
 
 RULES = ("accuracy", "f1", "precision=0.9", "recall=0.9")
@@ -44,7 +43,6 @@ FIVE = ("accuracy", "precision", "recall", "f1", "auc")
 N_UNLABELLED = 2_000
 N_FRESH = 40_000
 N_KNOWN = 4  # seeds that are also run with the prior given: what is left then is the judging itself
-METHOD = "combined" if "combined" in PRIOR_METHODS else "bbe"
 LINES = RESULTS / "honesty.jsonl"
 
 
@@ -81,7 +79,7 @@ def simulated(
 def _prior(labels: np.ndarray, scores: np.ndarray, known: float | None, seed: int) -> PriorEstimate:
     if known is not None:
         return given_prior(known, labels, "case_control")
-    return estimate_prior(None, labels, METHOD, scores=scores, random_state=seed, scenario="case_control")
+    return estimate_prior(None, labels, scores=scores, random_state=seed, scenario="case_control")
 
 
 def _judged(scores: np.ndarray, labels: np.ndarray, first: PriorEstimate, rule: str, seed: int) -> Judgement:

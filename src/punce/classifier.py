@@ -14,14 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
-from punce.judging.judgement import judge
-from punce.judging.labelling import by_groups, by_propensity, check_labelling, widened, widened_prior
+from punce.judging.judgement import judge_fit
+from punce.judging.labelling import by_propensity
 from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
@@ -39,7 +38,6 @@ from punce.labels import (
 )
 from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
-from punce.models.columns import Columns
 from punce.models.configs import plain, plain_configs
 from punce.models.heads import check_head
 from punce.models.insight import Insight
@@ -95,7 +93,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     Attributes:
         prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
-            training, or second_prior_, from the learned scores (None if the prior was given; on tables only shown).
+            training, or second_prior_, from the learned scores (None if the prior was given; on tables only shown),
+            and both_prior_, with the labelled negatives, if there are any.
         scores_: P(y=1 | x) of the training rows, for the target as all probabilities, from models that did not see the
             row wherever there is one; ``predict_proba`` of the same rows is what the final model says, and flatters.
         seen_in_training_: the training rows whose label was used by the model that made their entry of scores_.
@@ -215,10 +214,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            self._judge(judged_by, rows.codes)
-            self._check_labelling(judged_by, rows.codes)
+            self._judge(judged_by, rows)
         self._keep_scores(fitted, X, len(labels))
-        self._remember_rows(fitted, X, rows.codes)
+        self._remember_rows(fitted, X, rows)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
@@ -256,39 +254,25 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             truths=truths,
         )
 
-    def _judge(self, fitted: Fitted, labels: Labels) -> None:
+    def _judge(self, fitted: Fitted, rows: RowLabels) -> None:
         """Probabilities, threshold and quality, all from rows no stage had seen."""
-        scores, own, prior = fitted.scores, labels[fitted.rows], self.first_prior_
-        if self.labelling == "biased":
-            scores, own, prior = by_groups(scores, own, prior, self.scenario, fitted.features, self.seed_)
-        judged = judge(
-            scores,
-            own,
-            prior,
+        judged, self.labelling_ = judge_fit(
+            fitted.scores,
+            rows.codes[fitted.rows],
+            self.first_prior_,
             self.threshold,
-            labelled_share=float((labels == POSITIVE).mean()),
+            labelling=self.labelling,
+            features=fitted.features,
+            shares=rows.shares,
             scenario=self.scenario,
             target=self.target,
             sees_more=fitted.sees_more,
             seed=self.seed_,
         )
-        self.prior_, self.second_prior_ = judged.prior, judged.second_prior
+        self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
         self._warn(*judged.warnings)
-
-    def _check_labelling(self, fitted: Fitted, labels: Labels) -> None:
-        """Whether the labelled rows can be a random sample of the positives; wider intervals where they cannot."""
-        own, beta, is_biased = labels[fitted.rows], float((labels == POSITIVE).mean()), self.labelling == "biased"
-        called = self._calibrator.probability(fitted.scores) >= self.threshold_
-        prior = self.first_prior_ if is_biased else self.prior_  # what the labels say if they are taken as random
-        self.labelling_ = check_labelling(
-            fitted.scores, own, prior, called, features=fitted.features, labelled_share=beta, seed=self.seed_
-        )
-        self.prior_ = widened_prior(self.prior_, self.labelling_)
-        self.metrics_ = widened(self.metrics_, self.labelling_, always=is_biased)
-        if self.labelling_.fires and not is_biased:
-            self._warn(self.labelling_.sentence)
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""
@@ -298,13 +282,15 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
         self._n_features_out = int(self._route.embed(X.iloc[:1] if hasattr(X, "iloc") else X[:1]).shape[1])
 
-    def _remember_rows(self, fitted: Fitted, X: Any, labels: Labels) -> None:
+    def _remember_rows(self, fitted: Fitted, X: Any, rows: RowLabels) -> None:
         """Counts of the rows, to compare new ones with."""
-        probability, of = self._calibrator.probability(fitted.scores), labels[fitted.rows]
-        labelled_share = float((labels == POSITIVE).mean()) if self.scenario == "single_set" else 0.0
+        probability, of = self._calibrator.probability(fitted.scores), rows.codes[fitted.rows]
         p, u = probability[of == POSITIVE], probability[of == UNLABELLED]
-        scores = SeenScores.of(p, u, self.prior_, labelled_share, self._calibrator.prior)
-        self._seen: Seen | None = Seen(scores, SeenColumns.of(self._route.looked_at(X), labels, self.seed_))
+        beta, gamma = rows.shares if self.scenario == "single_set" else (0.0, 0.0)
+        # Labelled negatives make up for labelled positives: what counts is the share of positives in the population.
+        odds = usable_prior(self.prior_) / (1.0 - usable_prior(self.prior_))
+        scores = SeenScores.of(p, u, self.prior_, beta - gamma * odds, self._calibrator.prior)
+        self._seen: Seen | None = Seen(scores, SeenColumns.of(self._route.looked_at(X), rows.codes, self.seed_))
 
     # Using -------------------------------------------------------------------------------------------------------
 
@@ -387,23 +373,6 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             what = str(error).strip() or type(error).__name__
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
-
-    def _remember_columns(self, X: Any) -> None:
-        self._columns = Columns.of(X)
-        is_named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
-        self._show_columns(list(X.columns) if is_named else None)
-
-    def _show_columns(self, names: list[str] | None) -> None:
-        """scikit-learn's attributes, which are there only where they mean something."""
-        if self._columns.width is not None:
-            self.n_features_in_ = self._columns.width
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-
-    def _rows(self, X: Any) -> Any:
-        """New rows as the route expects them; says if there is no fit yet."""
-        check_is_fitted(self, "classes_")
-        return self._columns.take(plain_rows(X), type(self).__name__, and_new=self.kind_ == "table")
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""

@@ -115,6 +115,11 @@ class RowLabels:
         found = {"labelled negatives": negatives, "judged rows": int((self.truths != 0).sum()) - negatives}
         return {name: count for name, count in found.items() if count}
 
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The shares of labelled positives and of labelled negatives among all rows."""
+        return float((self.codes == POSITIVE).mean()), float((self.codes == NEGATIVE).mean())
+
     def diluted(self, prior: float) -> float:
         """The share of positives among all rows that :attr:`labels` calls 0, if it is `prior` among unlabelled ones."""
         n_u, n_n = int((self.codes == UNLABELLED).sum()), int((self.codes == NEGATIVE).sum())

@@ -34,6 +34,16 @@ def test_negatives_and_judged_rows_are_accepted_and_recorded(tmp_path: Path) -> 
     assert PUClassifier.load(tmp_path / "model").setting_ == "pnu"
 
 
+def test_many_negatives_are_what_the_quality_is_counted_on_and_no_unlabelled_rows() -> None:
+    X, y, truth = blobs(600)
+    y[np.flatnonzero((y == 0) & (truth == 0))[:100]] = -1
+    clf = PUClassifier().fit(X, y)
+    assert (clf.metrics_.basis, clf.metrics_.n_negative, clf.metrics_.n_unlabelled) == ("pnu", 100, 350)
+    assert clf.both_prior_ is not None
+    assert clf.prior_.value == pytest.approx(150 / 350, abs=0.12)
+    assert clf.scores_[(y == 0) & (truth == 0)].mean() < 0.3
+
+
 def test_minus_one_without_a_zero_means_unlabelled_and_it_is_said() -> None:
     X, y, _ = blobs()
     with pytest.warns(ClassifierWarning, match="-1 was read as unlabelled"):

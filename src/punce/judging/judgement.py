@@ -10,16 +10,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from punce.judging.calibration import PUCalibrator, with_share
+from punce.judging.labelling import Features, LabellingCheck, by_groups, check_labelling, widened, widened_prior
 from punce.judging.metrics import Calls, Flags, PUMetrics, pu_metrics
 from punce.judging.ranking import collapse_reason
 from punce.judging.thresholds import Rule, choose_threshold, shortfall
-from punce.judging.used_prior import combine, is_given, usable_interval, usable_prior
-from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.judging.used_prior import (
+    combine,
+    disagreement,
+    is_given,
+    prior_from_both,
+    usable_interval,
+    usable_prior,
+)
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate, estimate_prior
 from punce.scenario import Scenario, Target
 
@@ -32,10 +41,14 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class Judgement:
-    """`held_out` are cross-fitted probabilities of the held-out labelled and unlabelled rows, which the page draws."""
+    """`held_out` are cross-fitted probabilities of the held-out labelled and unlabelled rows, which the page draws.
+
+    `second_prior` is the prior by the learned scores, `both_prior` that with the labelled negatives, if there are any.
+    """
 
     prior: PriorEstimate
     second_prior: PriorEstimate | None
+    both_prior: PriorEstimate | None
     calibrator: PUCalibrator
     threshold: float
     held_out: dict[str, Floats]
@@ -45,18 +58,57 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Mix:
-    """The rows that probabilities and calls are for: U with a `labelled_share` of rows like P among them.
+    """The rows that probabilities and calls are for: U with shares of rows like P and like N among them.
 
     `prior` is the share of positives among U, `share` that among the rows of the mix.
     """
 
     prior: float
     labelled_share: float
+    negative_share: float = 0.0
 
     @property
     def share(self) -> float:
-        """β + (1 − β)π."""
-        return self.labelled_share + (1.0 - self.labelled_share) * self.prior
+        """β + (1 − β − γ)π."""
+        return self.labelled_share + (1.0 - self.labelled_share - self.negative_share) * self.prior
+
+
+def judge_fit(
+    scores: Floats,
+    codes: Labels,
+    first: PriorEstimate,
+    rule: Rule,
+    *,
+    labelling: str,
+    features: Features | None,
+    shares: tuple[float, float],
+    **asked: Any,
+) -> tuple[Judgement, LabellingCheck]:
+    """Judge a fit, and check its labelling: wider intervals where the labelled rows are no random sample.
+
+    `labelling` "biased" puts the group of rows around the labelled positives in their place; then labelled negatives
+    need not be a random sample either, and nothing is counted on them. `codes` (m,) are of {1, 0, -1}, `shares` are
+    n_P/n and n_N/n of all rows; `asked` goes to :func:`judge`.
+    """
+    rows, seed, is_biased = np.flatnonzero(codes != NEGATIVE), asked["seed"], labelling == "biased"
+    own, labels = scores[rows], codes[rows]
+    of = None if features is None else lambda some: features(rows[some])
+    beta, gamma = shares
+    if is_biased:
+        by = (*by_groups(own, labels, first, asked["scenario"], of, seed), rule)
+    else:
+        by = (scores, codes, first, rule)
+    judged = judge(*by, labelled_share=beta, negative_share=gamma, **asked)
+    called = judged.calibrator.probability(own) >= judged.threshold
+    prior = first if is_biased else judged.prior  # what the labels say if they are taken as random
+    check = check_labelling(own, labels, prior, called, features=of, labelled_share=beta, seed=seed)
+    wider = replace(
+        judged,
+        prior=widened_prior(judged.prior, check),
+        metrics=widened(judged.metrics, check, always=is_biased),
+        warnings=(*judged.warnings, *([check.sentence] if check.fires and not is_biased else [])),
+    )
+    return wider, check
 
 
 def judge(
@@ -66,23 +118,29 @@ def judge(
     rule: Rule,
     *,
     labelled_share: float,
+    negative_share: float = 0.0,
     scenario: Scenario,
     target: Target,
     sees_more: bool,
     seed: int,
 ) -> Judgement:
-    """Judge held-out `scores` (m,) with `labels` (m,); `labelled_share` is n_P/n of all rows.
+    """Judge held-out `scores` (m,) with `labels` (m,); the shares are n_P/n and n_N/n of all rows.
 
     `sees_more` says whether the scores can tell rows apart that the first prior's model could not: only then does
     the second estimate of the prior, made on these scores, join the first.
     """
-    p, u = scores[labels == POSITIVE], scores[labels == UNLABELLED]
+    p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     second = _second_prior(scores, labels, first, scenario, seed)
     prior = combine(first, second if sees_more else None)
+    both = _prior_with_negatives(p, u, n, prior) if len(n) else None
+    prior, without = combine(prior, both), prior
+    population = Mix(usable_prior(prior), labelled_share, negative_share)
+    if both is not None and scenario == "single_set":
+        prior = replace(prior, population_prior=population.share)
     is_population = target == "population" and scenario == "single_set"  # in case_control U is the population
-    mix = Mix(usable_prior(prior), labelled_share if is_population else 0.0)
-    calibrator, threshold = _decide(p, u, mix, rule)
-    calls, held_out = cross_fitted(p, u, mix, rule, calibrator.method, seed)
+    mix = population if is_population else Mix(usable_prior(prior), 0.0)
+    calibrator, threshold = _decide(p, u, n, mix, rule)
+    calls, held_out = cross_fitted(p, u, n, mix, rule, calibrator.method, seed)
     metrics = pu_metrics(
         p,  # scores rank without the ties that probabilities can have
         u,
@@ -91,6 +149,8 @@ def judge(
         scenario=scenario,
         target=target,
         labelled_share=labelled_share,
+        negative_scores=n if len(n) else None,
+        negative_share=negative_share,
         prior_interval=usable_interval(prior),
         unknown=prior.reason,
         confidence=_CONFIDENCE,
@@ -98,45 +158,67 @@ def judge(
     )
     noted = (
         *_about_priors(first, second),
-        shortfall(rule, held_out["positive"], held_out["unlabelled"], mix.labelled_share),
+        "" if both is None else disagreement(without, both),
+        shortfall(
+            rule,
+            held_out["positive"],
+            held_out["unlabelled"],
+            mix.labelled_share,
+            held_out.get("negative"),
+            mix.negative_share,
+        ),
     )
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
     if not metrics.unknown and (reason := collapse_reason(p, u, cut)):  # unknown says it already, and more
         noted = (*noted, f"the classifier does not tell rows apart: {reason}")
     metrics = replace(metrics, threshold=threshold)
-    return Judgement(prior, second, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
+    return Judgement(prior, second, both, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
 
 
-def cross_fitted(p: Floats, u: Floats, mix: Mix, rule: Rule, method: str, seed: int) -> tuple[Calls, dict[str, Floats]]:
+def cross_fitted(
+    p: Floats, u: Floats, n: Floats, mix: Mix, rule: Rule, method: str, seed: int
+) -> tuple[Calls, dict[str, Floats]]:
     """Calls and probabilities of every held-out row by a calibration and a threshold that did not see it."""
-    of_p, of_u = np.zeros(len(p)), np.zeros(len(u))
-    called_p, called_u, by_rule = np.zeros(len(p), dtype=bool), np.zeros(len(u), dtype=bool), []
-    for in_p, in_u in _folds(len(p), len(u), seed):
+    groups = [p, u, n] if len(n) else [p, u]
+    chances, called = [np.zeros(len(own)) for own in groups], [np.zeros(len(own), dtype=bool) for own in groups]
+    by_rule = []
+    for inside in _folds([len(own) for own in groups], seed):
         # The method of the whole: a fold short of the limit for isotonic regression must not choose another.
         # A single row cannot be left out: it is judged by itself, and its wide intervals say how little that is.
-        rest_p, rest_u = (p, u) if in_p.all() or in_u.all() else (p[~in_p], u[~in_u])
-        calibrator, threshold = _decide(rest_p, rest_u, mix, rule, method)
-        of_p[in_p], of_u[in_u] = calibrator.probability(p[in_p]), calibrator.probability(u[in_u])
-        called_p[in_p], called_u[in_u] = of_p[in_p] >= threshold, of_u[in_u] >= threshold
+        alone = any(part.all() for part in inside[:2])
+        rest = groups if alone else [own[~part] for own, part in zip(groups, inside, strict=True)]
+        calibrator, threshold = _decide(rest[0], rest[1], rest[2] if len(n) else n, mix, rule, method)
+        for own, part, of, calls in zip(groups, inside, chances, called, strict=True):
+            of[part] = calibrator.probability(own[part])
+            calls[part] = of[part] >= threshold
         cut = calibrator.score_at(threshold)
-        by_rule.append([(p >= cut).mean(), (u >= cut).mean()])
-    calls = Calls(called_p, called_u, with_share(of_u, mix.share, mix.prior), np.array(by_rule).T)
-    return calls, {"positive": of_p, "unlabelled": of_u}
+        by_rule.append([(own >= cut).mean() for own in groups])
+    of_u = with_share(chances[1], mix.share, mix.prior)
+    found = Calls(called[0], called[1], of_u, np.array(by_rule).T, called[2] if len(n) else None)
+    return found, dict(zip(("positive", "unlabelled", "negative"), chances, strict=False))
 
 
-def _decide(p: Floats, u: Floats, mix: Mix, rule: Rule, method: str = "auto") -> tuple[PUCalibrator, float]:
+def _decide(p: Floats, u: Floats, n: Floats, mix: Mix, rule: Rule, method: str = "auto") -> tuple[PUCalibrator, float]:
     """Probabilities for the rows of the mix, and from which of them a row is called positive."""
     calibrator = PUCalibrator.fit(p, u, mix.prior, method).shifted(mix.share)  # type: ignore[arg-type]
-    return calibrator, choose_threshold(rule, calibrator.probability(p), calibrator.probability(u), mix.labelled_share)
+    of_p, of_u, of_n = (calibrator.probability(own) for own in (p, u, n))
+    return calibrator, choose_threshold(rule, of_p, of_u, mix.labelled_share, of_n, mix.negative_share)
 
 
-def _folds(n_p: int, n_u: int, seed: int) -> Iterator[tuple[Flags, Flags]]:
-    """For each fold the rows of P and of U in it."""
+def _folds(sizes: list[int], seed: int) -> Iterator[list[Flags]]:
+    """For each fold the rows of each group in it."""
     rng = np.random.default_rng(seed)
-    n_folds = min(_FOLDS, n_p, n_u)
-    of_p, of_u = (rng.permutation(n) % n_folds for n in (n_p, n_u))
+    n_folds = min(_FOLDS, *sizes[:2])
+    folds = [rng.permutation(size) % n_folds for size in sizes]
     for k in range(n_folds):
-        yield of_p == k, of_u == k
+        yield [of == k for of in folds]
+
+
+def _prior_with_negatives(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> PriorEstimate:
+    """The prior from both sides, by probabilities: they weigh a score by what it says of the class."""
+    calibrator = PUCalibrator.fit(p, u, usable_prior(first))
+    of_p, of_u, of_n = (calibrator.probability(own) for own in (p, u, n))
+    return prior_from_both(of_p, of_u, of_n, first)
 
 
 def _second_prior(
@@ -145,6 +227,7 @@ def _second_prior(
     """The prior once more, from the learned scores; None where it was given or the rows are too few."""
     if is_given(first) or int((labels == POSITIVE).sum()) < _FEWEST_FOR_PRIOR:
         return None
+    scores, labels = scores[labels != NEGATIVE], labels[labels != NEGATIVE]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they repeat those of the first estimate
         return estimate_prior(None, labels, scores=scores, random_state=seed, scenario=scenario)

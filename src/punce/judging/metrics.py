@@ -10,6 +10,13 @@ for the rows of U. In ``case_control`` U is the population. In ``single_set`` th
 π_pop = β + (1−β)π and q_pop = β·t + (1−β)q in place of π and q. (Starting from the accuracy that counts U as
 negative the correction is 2(π_pop − β)·t − (π_pop − β), not 2π_pop·t: the labelled part is already right.)
 
+With labelled negatives (N), f = share of N that is called positive takes the place of what U says about negatives:
+
+    called = π·t + (1 − π)·f          precision = π·t / called          accuracy = π·t + (1 − π)(1 − f)
+
+and AUC is that of P against N. These are the ordinary metrics, with the classes mixed by the prior; they rest on U only
+through π. `PUMetrics.basis` says which of the two was done.
+
 All of this holds if labelled rows are a random sample of the positives and were *held out of everything*: labels shape
 contrastive features, so rows that took part in pretraining look better than new ones. Where the rows cannot give a
 number, its estimate has no value and a reason: "cannot be estimated" is an answer, 1.000 by clipping is not.
@@ -18,6 +25,7 @@ number, its estimate has no value and a reason: "cannot be estimated" is an answ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +33,7 @@ import numpy.typing as npt
 from punce.errors import InputError
 from punce.judging.ranking import (
     auc_between,
+    checked_column,
     corrected_auc_draws,
     is_beyond_chance,
     prior_draws,
@@ -35,7 +44,10 @@ from punce.scenario import Scenario, Target, check_prior, check_scenario
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Basis = Literal["pu", "pnu"]
 
+FEWEST_NEGATIVES = 30
+"""Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
 _WIDEST = 0.5  # an interval wider than this tells a person nothing
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
@@ -89,6 +101,17 @@ class PUMetrics:
     target: Target = "unlabelled"
     unknown: str = ""
     """Why the share of positives is not known, where it is not."""
+    n_negative: int = 0
+    basis: Basis = "pu"
+    """"pnu": ordinary metrics, from labelled rows of both classes. "pu": estimated without negatives."""
+
+    @property
+    def basis_in_words(self) -> str:
+        """What the numbers were counted on."""
+        if self.basis == "pnu":
+            return f"counted on {self.n_positive:,} labelled positives and {self.n_negative:,} labelled negatives"
+        few = f" ({self.n_negative} labelled negatives are too few to count on)" if self.n_negative else ""
+        return f"estimated without negatives{few}"
 
     @property
     def five(self) -> dict[str, Estimate]:
@@ -116,35 +139,46 @@ class PUMetrics:
 class Calls:
     """Which held-out rows are called positive, and each unlabelled row's chance of being it, if there is one.
 
-    `chances` are those under the prior of U. `by_rule` are the shares of P and of U that each of K rules, made without
-    one fold, calls positive. Shape: p (n_P,), u (n_U,), chances (n_U,) or None, by_rule (2, K).
+    `chances` are those under the prior of U. `by_rule` are the shares of P, of U and of N, if there is one, that each
+    of K rules, made without one fold, calls positive. Shape: p (n_P,), u (n_U,), n (n_N,), chances (n_U,), by_rule
+    (2 or 3, K).
     """
 
     p: Flags
     u: Flags
     chances: Floats | None = None
     by_rule: Floats | None = None
+    n: Flags | None = None
 
-    def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The shares of P and of U called, then draws of them. Shape: (1 + B,) each.
+    def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, ...]:
+        """The shares of P, of U and of N called, then draws of them. Shape: (1 + B,) each.
 
         From their Jeffreys posteriors, because the bootstrap of 20 out of 20 would claim certainty. The rule that will
         be used is itself a random one: the spread of its fellows (delete-a-group jackknife) is added.
         """
-        shares = np.stack([_share_draws(flags, n_draws, rng) for flags in (self.p, self.u)])
+        groups = (self.p, self.u) if self.n is None else (self.p, self.u, self.n)
+        shares = np.stack([_share_draws(flags, n_draws, rng) for flags in groups])
         if self.by_rule is not None and (k := self.by_rule.shape[1]) > 1:
             spread = (self.by_rule - self.by_rule.mean(axis=1, keepdims=True)) * np.sqrt((k - 1) / k)
             shares[:, 1:] = np.clip(shares[:, 1:] + spread @ rng.standard_normal((k, n_draws)), 0.0, 1.0)
-        return shares[0], shares[1]
+        return tuple(shares)
 
 
 @dataclass(frozen=True)
 class _Shares:
-    """t, q and π, each as the estimate followed by its draws. Shape: (1 + B,)."""
+    """t, q, π and f, each as the estimate followed by its draws. Shape: (1 + B,)."""
 
     recall: Floats
     called: Floats
     prior: Floats
+    false: Floats | None = None
+    """f, the share of labelled negatives called positive."""
+
+    @property
+    def false_by_u(self) -> Floats:
+        """What U says of f: (q − π·t)/(1 − π)."""
+        found: Floats = (self.called - self.prior * self.recall) / (1.0 - self.prior)
+        return found
 
     @property
     def contradict(self) -> bool:
@@ -162,6 +196,8 @@ def pu_metrics(
     scenario: Scenario = "single_set",
     target: Target = "unlabelled",
     labelled_share: float | None = None,
+    negative_scores: npt.ArrayLike | None = None,
+    negative_share: float = 0.0,
     prior_interval: tuple[float, float] | None = None,
     unknown: str = "",
     confidence: float = 0.95,
@@ -172,8 +208,9 @@ def pu_metrics(
 
     `calls` replaces what the threshold says, where threshold and calibration were themselves chosen on these rows:
     cross-fitted ones do not flatter. `labelled_share` is n_P/n of the whole data in ``single_set``; by default the
-    held-out rows are taken to have been drawn with the same shares. `prior_interval` carries the uncertainty of an
-    estimated prior (an interval of the same `confidence`) into every number; without it the prior counts as known.
+    held-out rows are taken to have been drawn with the same shares. `negative_scores` are those of labelled negatives,
+    `negative_share` is n_N/n: from 30 on they are the basis of every number. `prior_interval` carries the uncertainty
+    of an estimated prior (an interval of the same `confidence`) into every number; without it the prior is known.
     `unknown` says why the prior is not known at all: then what depends on it cannot be estimated.
 
     Intervals come from draws of t and q (:meth:`Calls.shares`), of the prior, and of AUC_PU by its standard error.
@@ -185,20 +222,27 @@ def pu_metrics(
         raise InputError(f"need 0 < confidence < 1 and n_draws >= 1, got {confidence} and {n_draws}")
     beta = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
     beta = 0.0 if scenario == "case_control" else check_prior(beta, "labelled_share", open_interval=True)
-    calls = Calls(p > threshold, u > threshold) if calls is None else calls
+    gamma = 0.0 if scenario == "case_control" else check_prior(negative_share, "negative_share")
+    n = None if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
+    calls = Calls(p > threshold, u > threshold, n=None if n is None else n > threshold) if calls is None else calls
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
-    shares = _Shares(*calls.shares(n_draws, rng), priors)
-    if not unknown and prior_interval is not None and not is_beyond_chance(p, u):
+    recall, called, *false = calls.shares(n_draws, rng)
+    shares = _Shares(recall, called, priors, *false)
+    is_counted = n is not None and len(n) >= FEWEST_NEGATIVES
+    if not unknown and not is_counted and prior_interval is not None and not is_beyond_chance(p, u):
         unknown = (
             f"labelled rows score no higher than unlabelled ones (AUC {auc_between(p, u):.2f}, {len(p)} labelled rows "
             "held out), so that the share of positives cannot be known"
         )
+    mix = _counted_mix if is_counted else _mix
     return PUMetrics(
         recall=stated(_estimate(shares.recall, confidence)),
-        auc=_auc(p, u, calls.chances, priors, unknown, confidence, rng),
-        unlabelled=_mix(shares, 0.0, unknown, confidence),
-        population=_mix(shares, beta, unknown, confidence),
+        auc=_auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng)
+        if n is not None and is_counted
+        else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
+        unlabelled=mix(shares, 0.0, 0.0, unknown, confidence),
+        population=mix(shares, beta, gamma, unknown, confidence),
         threshold=float(threshold),
         scenario=scenario,
         confidence=confidence,
@@ -207,6 +251,8 @@ def pu_metrics(
         notes=_notes(shares, auc_between(p, u), prior),
         target=target,
         unknown=unknown,
+        n_negative=0 if n is None else len(n),
+        basis="pnu" if is_counted else "pu",
     )
 
 
@@ -238,11 +284,30 @@ def _auc(
     return found
 
 
-def _mix(shares: _Shares, beta: float, unknown: str, confidence: float) -> MixMetrics:
-    """The formulas of the module docstring for a mix with share β of labelled rows added to U."""
+def _counted_mix(shares: _Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
+    """The ordinary metrics, for a mix with shares β of labelled positives and γ of labelled negatives added to U."""
+    assert shares.false is not None
+    prior = beta + (1 - beta - gamma) * shares.prior
+    both = prior * shares.recall
+    called = both + (1 - prior) * shares.false
+    with np.errstate(invalid="ignore", divide="ignore"):
+        numbers = {
+            "precision": both / called,
+            "accuracy": both + (1 - prior) * (1 - shares.false),
+            "f1": 2 * both / (called + prior),
+        }
+    return MixMetrics(
+        prior=float(prior[0]),
+        called=_estimate(called, confidence),
+        **{name: stated(_estimate(values, confidence), unknown) for name, values in numbers.items()},
+    )
+
+
+def _mix(shares: _Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
+    """The formulas of the module docstring for a mix with shares β of labelled rows and γ of negatives added to U."""
     recall = shares.recall
-    prior = beta + (1 - beta) * shares.prior
-    called = beta * recall + (1 - beta) * shares.called
+    prior = beta + (1 - beta - gamma) * shares.prior
+    called = beta * recall + (1 - beta - gamma) * shares.called + gamma * np.clip(shares.false_by_u, 0.0, 1.0)
     # The share of rows that are positive and called so, kept within what the two margins allow.
     both = np.clip(prior * recall, np.maximum(0.0, called + prior - 1.0), called)
     with np.errstate(invalid="ignore", divide="ignore"):

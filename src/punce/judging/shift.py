@@ -55,7 +55,8 @@ class SeenScores:
     """What is kept of the fit to judge new rows by: how many held-out rows have which probability. Shape: (240,) each.
 
     `prior` is that of the unlabelled rows with its interval, `labelled_share` the share of labelled rows in the
-    population: new rows may come from it or be like the unlabelled rows. `target` is what the probabilities are for.
+    population (below 0 where labelled negatives outweigh them): new rows may come from it or be like the unlabelled
+    rows. `target` is what the probabilities are for.
     """
 
     positive: Floats
@@ -103,7 +104,8 @@ class SeenScores:
     def _differs(self, k: Floats, prior: float) -> bool:
         # A new file may be like U or like the whole population; in between is no surprise.
         low, high = np.quantile(k[1:], [(1 - _DIFFERS) / 2, (1 + _DIFFERS) / 2])
-        usual = float(np.clip(k[0], 1.0 - self.labelled_share, 1.0))
+        fewest, most = sorted((1.0 - self.labelled_share, 1.0))
+        usual = float(np.clip(k[0], fewest, most))
         return bool(not low <= usual <= high and abs(k[0] - usual) * (1.0 - prior) >= _SMALLEST)
 
     def to_json(self) -> dict[str, Any]:

@@ -17,14 +17,16 @@ Floats = npt.NDArray[np.float64]
 Rule = str | float
 
 
-def choose_threshold(rule: Rule, p: Floats, u: Floats, labelled_share: float = 0.0) -> float:
+def choose_threshold(
+    rule: Rule, p: Floats, u: Floats, labelled_share: float = 0.0, n: Floats | None = None, negative_share: float = 0.0
+) -> float:
     """The probability from which a row is called positive.
 
     `rule`: a probability; "accuracy" (0.5, the best cut for calibrated probabilities); "f1"; or "precision=0.9" /
     "recall=0.95" for the lowest threshold with that precision or the highest with that recall. Where no threshold
     reaches the precision, the one with the highest is taken, and :func:`shortfall` says so. `p` and `u` are
     probabilities of held-out labelled and unlabelled rows; the rows to be called are those of U with a
-    `labelled_share` of rows like P among them.
+    `labelled_share` of rows like P among them, and a `negative_share` of rows like the labelled negatives `n`.
     """
     check_rule(rule)
     if not isinstance(rule, str):
@@ -35,7 +37,7 @@ def choose_threshold(rule: Rule, p: Floats, u: Floats, labelled_share: float = 0
     if name == "recall":
         candidates = np.unique(np.concatenate([p, u]))
         return float(candidates[np.flatnonzero(_share_from(p, candidates) >= wanted)[-1]])  # the lowest has recall 1
-    candidates, rows, hits = _from_each_threshold(p, u, labelled_share)
+    candidates, rows, hits = _from_each_threshold(p, u, labelled_share, n, negative_share)
     if name == "f1":
         return float(candidates[np.argmax(2 * hits / (rows + hits[-1]))])
     precision = hits / rows  # falls with the threshold, up to rounding
@@ -43,21 +45,27 @@ def choose_threshold(rule: Rule, p: Floats, u: Floats, labelled_share: float = 0
     return float(candidates[precise[-1] if len(precise) else np.argmax(precision)])
 
 
-def shortfall(rule: Rule, p: Floats, u: Floats, labelled_share: float = 0.0) -> str:
+def shortfall(
+    rule: Rule, p: Floats, u: Floats, labelled_share: float = 0.0, n: Floats | None = None, negative_share: float = 0.0
+) -> str:
     """What to tell a person whose wanted precision no threshold reaches; empty where one does."""
     if not isinstance(rule, str) or not rule.startswith("precision"):
         return ""
-    _, rows, hits = _from_each_threshold(p, u, labelled_share)
+    _, rows, hits = _from_each_threshold(p, u, labelled_share, n, negative_share)
     best, wanted = float(np.max(hits / rows)), _parse(rule)[1]
     if best >= wanted:
         return ""
     return f"no threshold reaches an estimated precision of {wanted:g}; the best is {best:.3f}, which is used"
 
 
-def _from_each_threshold(p: Floats, u: Floats, labelled_share: float) -> tuple[Floats, Floats, Floats]:
+def _from_each_threshold(
+    p: Floats, u: Floats, labelled_share: float, n: Floats | None, negative_share: float
+) -> tuple[Floats, Floats, Floats]:
     """Probabilities from high to low, and the shares of rows and of positives from each on. Shape: (k,) each."""
-    chances = np.concatenate([p, u])
-    weights = np.repeat([labelled_share / len(p), (1.0 - labelled_share) / len(u)], [len(p), len(u)])
+    groups = [(p, labelled_share), (u, 1.0 - labelled_share - negative_share)]
+    groups += [] if n is None else [(n, negative_share)]
+    chances = np.concatenate([own for own, _ in groups])
+    weights = np.concatenate([np.full(len(own), share / max(1, len(own))) for own, share in groups])
     candidates, place = np.unique(-chances, return_inverse=True)
     rows: Floats = np.cumsum(np.bincount(place, weights=weights))
     hits: Floats = np.cumsum(np.bincount(place, weights=weights * chances))

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate, estimate_prior
 from punce.priors.sample import rows_of
 from punce.scenario import Scenario, label_frequency, population_prior
+
+Floats = npt.NDArray[np.float64]
 
 FEWEST_LABELLED = 3  # one to learn from, one to choose with and one to hold out
 
@@ -19,6 +22,9 @@ _ASSUMED = 0.1
 _NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
 _LEAST_WIDTH = 0.01  # of an interval: a narrower one would silence the other estimate
 _Z_90 = 1.645
+_FEWEST_OF_BOTH = 5  # labelled rows of a class, for its mean to have an error that can be known
+_MOST_ERROR = 0.2  # of an estimate that says anything
+_FAR = 3.0  # standard errors
 
 
 def given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:
@@ -107,6 +113,40 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
         float(np.sqrt(weights @ (end**2 + (_Z_90 * (values - value)) ** 2))) for end in (values - lows, highs - values)
     )
     return first.moved(value, max(0.0, value - below), min(1.0, value + above))
+
+
+def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> PriorEstimate:
+    """The share of positives in U between the means of P and of N: π = (mean U − mean N)/(mean P − mean N).
+
+    The arguments are held-out values of one increasing function of the score, best a probability. It needs no gap
+    between the classes, only that the labelled rows of both are random samples. 90 % interval by the delta method.
+    Shape: (n_P,), (n_U,), (n_N,).
+    """
+    apart = float(p.mean() - n.mean())
+    value = float(np.clip((u.mean() - n.mean()) / apart, 0.0, 1.0)) if apart > 0 else np.nan
+    parts = ((p, value), (u, 1.0), (n, 1.0 - value))
+    variance = sum(weight**2 * float(own.var(ddof=1)) / len(own) for own, weight in parts if len(own) > 1)
+    error = np.sqrt(variance) / apart if apart > 0 else np.nan
+    if min(len(p), len(n)) < _FEWEST_OF_BOTH or not error < _MOST_ERROR:
+        reason = "the labelled negatives are too few or too near the positives to tell the share"
+        return replace(first, reason=reason)
+    low, high = max(0.0, value - _Z_90 * error), min(1.0, value + _Z_90 * error)
+    # What follows from the share is computed where the counts of all rows are known.
+    found = first.moved(value, low, high) if first.diagnostics else replace(first, value=value, low=low, high=high)
+    return replace(found, method="labelled negatives", warnings=(), reason="", diagnostics={})
+
+
+def disagreement(first: PriorEstimate, both: PriorEstimate) -> str:
+    """What to tell a person where the estimate without negatives and that with them differ beyond chance."""
+    errors = [max(e.high - e.low, _LEAST_WIDTH) / (2 * _Z_90) for e in (first, both)]
+    if both.reason or first.reason or abs(first.value - both.value) <= _FAR * float(np.hypot(errors[0], errors[1])):
+        return ""
+    said = "it was given as" if is_given(first) else "without them it is"
+    return (
+        f"with the labelled negatives the share of positives among the unlabelled rows is {both.value:.2f} "
+        f"({both.low:.2f} to {both.high:.2f}), but {said} {first.value:.2f}: the labelled rows of one class are "
+        "probably no random sample of it. If the negatives were chosen, hand them over as judged rows"
+    )
 
 
 def usable_prior(prior: PriorEstimate) -> float:

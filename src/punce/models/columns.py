@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from punce.errors import InputError
+from punce.models.kinds import plain_rows
 
 
 @dataclass(frozen=True)
@@ -55,3 +57,27 @@ class Columns:
             raise InputError(f"column names occur twice: {twice[:5]}; rename or remove one of each")
         new = [place for place, name in enumerate(found) if name not in names] if and_new else []
         return X.iloc[:, [*(found.index(name) for name in names), *new]]
+
+
+class ReadsColumns:
+    """The part of PUClassifier that remembers the columns of a fit and finds them in new rows."""
+
+    kind_: str
+    _columns: Any  # Columns; its parts are None where rows have no columns
+
+    def _remember_columns(self, X: Any) -> None:
+        self._columns = Columns.of(X)
+        is_named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
+        self._show_columns(list(X.columns) if is_named else None)
+
+    def _show_columns(self, names: list[str] | None) -> None:
+        """scikit-learn's attributes, which are there only where they mean something."""
+        if self._columns.width is not None:
+            self.n_features_in_ = self._columns.width
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _rows(self, X: Any) -> Any:
+        """New rows as the route expects them; says if there is no fit yet."""
+        check_is_fitted(self, "classes_")
+        return self._columns.take(plain_rows(X), type(self).__name__, and_new=self.kind_ == "table")

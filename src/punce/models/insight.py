@@ -5,7 +5,6 @@ Tables answer by columns and texts by words; pictures and embeddings have neithe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from punce.errors import InputError
 from punce.judging.calibration import PUCalibrator
 from punce.judging.importance import Floats, Importance
+from punce.models.columns import ReadsColumns
 from punce.models.route import Route
 from punce.options import check_explained
 
@@ -37,14 +37,11 @@ class NoImportancesError(AttributeError):
     """There are no importances. An AttributeError: scikit-learn asks with ``hasattr``."""
 
 
-class Insight:
+class Insight(ReadsColumns):
     """The part of PUClassifier that explains it; what the other parts learn is declared here."""
 
-    kind_: str
     _route: Route
     _calibrator: PUCalibrator
-    _columns: Any
-    _rows: Callable[[Any], Any]
 
     @property
     def importances_(self) -> pd.DataFrame:

@@ -1,0 +1,95 @@
+"""Judging with labelled negatives: the prior from both sides, and ordinary metrics in place of estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from punce.judging.judgement import judge
+from punce.judging.metrics import pu_metrics
+from punce.judging.used_prior import disagreement, given_prior, prior_from_both
+from punce.labels import Labels
+from punce.priors import PriorEstimate
+
+PRIOR = 0.3
+
+
+def draw(rng: np.random.Generator, n_p: int = 150, n_u: int = 1500, n_n: int = 100) -> tuple[np.ndarray, Labels]:
+    """Scores of both classes, one standard deviation and a half apart, and who is labelled."""
+    y = np.concatenate([np.ones(n_p), rng.random(n_u) < PRIOR, np.zeros(n_n)])
+    return rng.normal(1.5 * y - 0.75), np.repeat([1, 0, -1], [n_p, n_u, n_n]).astype(np.int8)
+
+
+def unsure(value: float, labels: Labels) -> PriorEstimate:
+    facts = {"n_labelled": 150, "n_unlabelled": 1500, "scenario": "single_set"}
+    prior = given_prior(value, labels, "single_set")
+    return replace(prior, low=value - 0.1, high=value + 0.1, method="some", diagnostics=facts)
+
+
+def test_the_prior_from_both_sides_covers_the_truth_as_often_as_it_says() -> None:
+    rng, covered, errors = np.random.default_rng(0), 0, []
+    for _ in range(200):
+        scores, labels = draw(rng)
+        values = 1.0 / (1.0 + np.exp(-scores))
+        found = prior_from_both(*(values[labels == kind] for kind in (1, 0, -1)), unsure(0.5, labels))
+        covered += found.low <= PRIOR <= found.high
+        errors.append(found.value - PRIOR)
+    assert 170 <= covered <= 192  # of 200 at 90 %
+    assert abs(np.mean(errors)) < 0.01
+
+
+def test_too_few_negatives_say_nothing_of_the_prior() -> None:
+    p, u, n = np.ones(50), np.full(500, 0.5), np.array([0.0, 0.1])
+    first = unsure(0.4, np.array([1, 0], dtype=np.int8))
+    assert prior_from_both(p, u, n, first).reason
+    assert disagreement(first, prior_from_both(p, u, n, first)) == ""
+
+
+def test_negatives_move_the_prior_and_the_numbers_are_counted_on_them() -> None:
+    scores, labels = draw(np.random.default_rng(1))
+    own = {"labelled_share": 150 / 1750, "scenario": "single_set", "target": "population", "sees_more": False}
+    first = unsure(0.4, labels)
+    judged = judge(scores, labels, first, "accuracy", **own, negative_share=100 / 1750, seed=0)  # type: ignore[arg-type]
+    assert judged.both_prior is not None
+    assert abs(judged.prior.value - PRIOR) < abs(first.value - PRIOR)
+    assert judged.prior.population_prior == pytest.approx((150 + 1500 * judged.prior.value) / 1750)
+    metrics = judged.metrics
+    assert (metrics.basis, metrics.n_negative) == ("pnu", 100)
+    assert "100 labelled negatives" in metrics.basis_in_words
+    t, f = (float((judged.held_out[name] >= 0.5).mean()) for name in ("positive", "negative"))
+    share = metrics.population.prior
+    assert metrics.population.accuracy.value == pytest.approx(share * t + (1 - share) * (1 - f), abs=0.02)
+
+
+def test_ordinary_metrics_are_right_where_labelled_positives_mislead_about_negatives() -> None:
+    rng = np.random.default_rng(2)
+    scores, labels = draw(rng, n_p=2000, n_u=4000, n_n=2000)
+    p, u, n = (scores[labels == kind] for kind in (1, 0, -1))
+    found = pu_metrics(p, u, 0.6, scenario="case_control", negative_scores=n)  # a prior that is far too high
+    assert found.auc.value == pytest.approx(0.856, abs=0.02)  # Φ(1.5/√2): the prior has no part in it
+    t, f = (p > 0).mean(), (n > 0).mean()
+    assert found.population.accuracy.value == pytest.approx(0.6 * t + 0.4 * (1 - f))
+    assert found.population.precision.value == pytest.approx(0.6 * t / (0.6 * t + 0.4 * f))
+
+
+def test_few_negatives_leave_the_estimates_without_them() -> None:
+    scores, labels = draw(np.random.default_rng(3), n_n=10)
+    p, u, n = (scores[labels == kind] for kind in (1, 0, -1))
+    found, plain = pu_metrics(p, u, PRIOR, negative_scores=n), pu_metrics(p, u, PRIOR)
+    assert found.basis == "pu"
+    assert "10 labelled negatives are too few" in found.basis_in_words
+    assert found.unlabelled.accuracy.value == plain.unlabelled.accuracy.value
+
+
+def test_a_contradiction_is_said() -> None:
+    labels = np.array([1, 0], dtype=np.int8)
+    p, u, n = np.full(100, 0.9), np.full(1000, 0.5), np.full(100, 0.1)
+    rng = np.random.default_rng(0)
+    p, u, n = (own + 0.05 * rng.normal(size=len(own)) for own in (p, u, n))
+    both = prior_from_both(p, u, n, unsure(0.2, labels))
+    assert both.value == pytest.approx(0.5, abs=0.02)
+    assert "no random sample" in disagreement(unsure(0.2, labels), both)
+    assert "given as 0.20" in disagreement(given_prior(0.2, labels, "single_set"), both)
+    assert disagreement(unsure(0.5, labels), both) == ""
