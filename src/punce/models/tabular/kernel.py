@@ -139,10 +139,8 @@ def _fitted(lesson: Lesson, x: Values, fold: int, n_centres: int) -> Arrays:
     centres = x[np.ix_(np.concatenate([near, unlabelled[: n_centres - len(near)]]), used)]
     # Positives and all others weigh one half each.
     weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, others))])
-    tried = _features(x[np.ix_(rows, used)], centres)
-    scale, ridge = max(
-        ((scale, Ridge(own, weights, is_p, known)) for scale, own in tried), key=lambda pair: pair[1].auc
-    )
+    tried = [(scale, Ridge(own, weights, is_p, known)) for scale, own in _features(x[np.ix_(rows, used)], centres)]
+    scale, ridge = max(tried, key=lambda pair: pair[1].auc)
     weight, bias = ridge.solved(lesson.prior)
     return Basis(used, centres, np.array([scale]), weight, np.array([bias])).arrays()
 
