@@ -26,7 +26,7 @@ from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
 from punce.judging.shift import SeenScores, count
 from punce.judging.thresholds import Rule, check_rule
-from punce.judging.used_prior import about_few_labelled, first_prior, usable_prior
+from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, usable_prior
 from punce.labels import (
     POSITIVE,
     UNLABELLED,
@@ -75,7 +75,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
             ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts also a Hugging
             Face encoder by name or folder, or "tfidf" (docs/text.md says what "auto" is).
-        prior: share of positives among the *unlabelled* rows, or "auto" to estimate it.
+        prior: share of positives among the *unlabelled* rows, or (share, low, high) with its 90 % interval, or "auto"
+            to estimate it.
         scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
         target: whom probabilities, calls and quality are for: "population", new rows from where these came from, or
             "unlabelled", the unlabelled rows at hand, among which the labelled positives are missing. They are the
@@ -114,7 +115,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         risk: Any = "nnpu",
         transfer: str = "probe",
         encoder: Any = "auto",
-        prior: float | str = "auto",
+        prior: GivenPrior = "auto",
         scenario: Scenario = "single_set",
         target: Target = "population",
         labelling: str = "random",

@@ -88,6 +88,15 @@ WAYS: dict[str, Way] = {
 }
 
 
+def _check_prior_interval(prior: tuple[float, ...] | list[float]) -> None:
+    if len(prior) != 3:
+        raise InputError(f"prior with an interval must be (value, low, high), got {prior!r}")
+    value = check_prior(prior[0], open_interval=True)
+    low, high = (check_prior(end, "an end of the prior's interval") for end in prior[1:])
+    if not low <= value <= high:
+        raise InputError(f"prior {value:g} must lie in its interval, got {low:g} to {high:g}")
+
+
 def check_arguments(asked: Mapping[str, Any]) -> None:
     """Refuse names and numbers that PUClassifier does not know. Objects are looked at where they are used."""
     loss, risk, prior, epochs = (asked[name] for name in ("loss", "risk", "prior", "epochs"))
@@ -102,6 +111,8 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
     if isinstance(prior, str):
         if prior != "auto":
             raise InputError(f"prior must be a number in (0, 1) or 'auto', got {prior!r}")
+    elif isinstance(prior, tuple | list):
+        _check_prior_interval(prior)
     else:
         check_prior(prior, open_interval=True)
     if asked["labelling"] not in ("random", "biased"):

@@ -14,6 +14,7 @@ from punce.cli.predict import predict
 from punce.cli.prior import prior
 from punce.cli.report import report
 from punce.cli.reproduce import reproduce
+from punce.cli.review import review
 from punce.errors import PunceError, WriteError
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_SYSTEM = 3
 
-for command in (fit, predict, prior, report, reproduce, data):
+for command in (fit, predict, prior, report, review, reproduce, data):
     app.command()(command)
 
 

@@ -22,6 +22,7 @@ _AS_GIVEN = ("risk", "transfer", "encoder", "scenario", "target", "labelling", "
 _LABELLING = "Labelled rows are a random sample of the positives (random) or prefer some of them (biased; tables)."
 _ENCODER = "auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
 _REASONS = "Add a column to the ranked list: the columns or words that moved each row most (first 1,000 rows)."
+_REVIEW = "Run on the same file whose rows people judged (punce review): learn from their verdicts."
 _IN_WORDS = {
     "recall": "of the positives, found (recall)",
     "precision": "of those called positive, right (precision)",
@@ -63,6 +64,7 @@ def fit(
     decimal: reading.Decimal = None,
     table: reading.Table = None,
     reasons: Annotated[bool, typer.Option("--reasons", help=_REASONS)] = False,
+    review: Annotated[Path | None, typer.Option(help=_REVIEW)] = None,
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
@@ -83,6 +85,8 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
     from punce.storage.files import existing, file_and_table
 
     existing(file_and_table(given["data"])[0])  # before pandas is imported, too
+    if given["review"] is not None:
+        existing(given["review"])
     from punce.options import DEFAULTS
     from punce.product.plan import DataOptions, ModelOptions
 
@@ -116,7 +120,7 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
 
     with without_collection():
         source, model = _options(given, chosen)
-    results = {name: given[name] for name in ("scores", "reasons")}
+    results = {name: given[name] for name in ("scores", "reasons", "review")}
     if given["dry_run"]:
         from punce.product.plan import plan_fit
 
@@ -168,6 +172,10 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
     console.print(f"learned by {ran_in_words(classifier.ran_)}", highlight=False, markup=False, soft_wrap=True)
     if columns := telling_columns_in_words(classifier):
         console.print(f"columns that matter most: {escape(columns)}", highlight=False)
+    if outcome.reviewed is not None:
+        n = len(outcome.reviewed.state.settled.positive)
+        said = f"{n} verdicts of people were learned from; the share of positives rests on them"
+        console.print(f"{said}. What was gained: punce review {outcome.folder}", highlight=False, markup=False)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
     where = f"\nthe page: {outcome.folder / 'report.html'}    everything: {outcome.folder}"

@@ -17,6 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 FEWEST_LABELLED = 3  # one to learn from, one to choose with and one to hold out
 
+GivenPrior = float | str | tuple[float, float, float]
+"""What a person says of the prior: a number, "auto", or a number with its 90 % interval (value, low, high)."""
 _GIVEN = "given"
 _ASSUMED = 0.1
 _NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
@@ -61,7 +63,7 @@ def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
 
 
 def first_prior(
-    X: Any, codes: Labels, prior: float | str, scenario: Scenario, *, scores: Any = None, seed: int = 0
+    X: Any, codes: Labels, prior: GivenPrior, scenario: Scenario, *, scores: Any = None, seed: int = 0
 ) -> PriorEstimate:
     """The prior before anything is learned: the given one, an estimate, or one assumed, with `reason`.
 
@@ -70,6 +72,9 @@ def first_prior(
     rows = np.flatnonzero(codes != NEGATIVE)
     labels = codes[rows]
     n_labelled = int((labels == POSITIVE).sum())
+    if isinstance(prior, tuple | list):
+        value, low, high = map(float, prior)
+        return replace(given_prior(value, labels, scenario), low=low, high=high)
     if prior != "auto":
         return given_prior(float(prior), labels, scenario)
     if min(n_labelled, len(labels) - n_labelled) < FEWEST_LABELLED:
@@ -89,7 +94,7 @@ def about_few_labelled(labels: Labels) -> str:
 
 
 def is_given(prior: PriorEstimate) -> bool:
-    """Whether a person gave it: then it is used as it is and counts as known."""
+    """Whether a person gave it: then it is used as it is; without an interval it counts as known."""
     return prior.method == _GIVEN
 
 
@@ -158,7 +163,7 @@ def usable_prior(prior: PriorEstimate) -> float:
 
 def usable_interval(prior: PriorEstimate) -> tuple[float, float] | None:
     """The interval around :func:`usable_prior`, widened to hold it; None where the prior counts as known."""
-    if is_given(prior):
+    if is_given(prior) and prior.low == prior.high:
         return None
     used = usable_prior(prior)
     low, high = min(prior.low, used), max(prior.high, used)

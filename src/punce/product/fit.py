@@ -7,6 +7,7 @@
     RUN/report.html       the page, and report.json from which ``punce report`` rebuilds it
     RUN/MODEL_CARD.md     what the model is, in a page of text
     RUN/history.jsonl     training, one line per epoch
+    RUN/review/           with --review: the rounds and verdicts so far, and what they say of this run
     RUN/unreadable.csv    pictures that --skip-unreadable left out, if any, with the reason
 
 An unfinished run of the same configuration resumes from its checkpoints; one of another is refused, and so is a folder
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from punce.options import ALWAYS, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import ranked_rows, report_content, started_map
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, asked_reasons, read_and_check
+from punce.product.review.refit import Reviewed, finish_review, reviewed_rows
 from punce.report import write_report
 from punce.report.json_tree import encode
 from punce.storage.files import replacing, write_text
@@ -48,28 +50,42 @@ class FitOutcome:
     classifier: PUClassifier
     data: UserData
     warnings: tuple[str, ...]
+    reviewed: Reviewed | None = None
 
 
 def run_fit(
-    source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say, reasons: bool = False
+    source: DataOptions,
+    model: ModelOptions,
+    out: Path,
+    *,
+    scores: str = "parquet",
+    say: Say,
+    reasons: bool = False,
+    review: Path | None = None,
 ) -> FitOutcome:
     """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print).
 
-    With `reasons` the ranked list says of its first 1,000 rows which columns or words moved them most.
+    With `reasons` the ranked list says of its first 1,000 rows which columns or words moved them most. `review` is a
+    run on the same file whose rows people judged: their verdicts are learned from.
     """
-    classifier = PUClassifier(**model.arguments(), progress=True)
-    classifier.check_arguments()
+    PUClassifier(**model.arguments()).check_arguments()
     data, checked = read_and_check(source, say)
-    classifier.set_params(kind=data.kind)
+    reviewed = None if review is None else reviewed_rows(review, source, data)
+    if reviewed is not None and reviewed.prior is not None and model.prior == "auto":
+        model = replace(model, prior=reviewed.prior)
+    classifier = PUClassifier(**model.arguments(), progress=True).set_params(kind=data.kind)
     options = {"data": asdict(source), "model": model.applying(data.kind), **asked_reasons(data.kind, reasons)}
+    options |= {"review": reviewed.as_config()} if reviewed else {}
     folder = RunFolder(out, {**options, "scores": scores, "rows": len(data)})
     with folder.held(say):
         X = data.load()
-        noted = _fit(classifier, X, data.labels, folder)
-        outcome = FitOutcome(out, classifier, data, noted)
+        noted = _fit(classifier, X, data.labels, folder, reviewed)
+        outcome = FitOutcome(out, classifier, data, noted, reviewed)
         if collectives.rank() == 0:
             _write_results(outcome, checked, X, {**options, "ran": classifier.ran_}, scores)
             folder.finish(reading=_reading(data), ran=classifier.ran_)
+            if reviewed is not None:
+                finish_review(out)
     return outcome
 
 
@@ -91,7 +107,9 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dic
     if data.unreadable:
         listed = pd.DataFrame(data.unreadable.items(), columns=["file", "reason"])
         write_text(out / "unreadable.csv", listed.to_csv(index=False))
-    _write_scores(out, data, classifier, scores, X if options.get("reasons") else None)
+    if outcome.reviewed is not None:
+        outcome.reviewed.carry(out)
+    _write_scores(outcome, scores, X if options.get("reasons") else None)
     write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
     content = report_content(classifier, data, checked, X, outcome.warnings, options, map_of_rows)
@@ -100,12 +118,17 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dic
     write_text(out / "MODEL_CARD.md", model_card(classifier, data, outcome.warnings))
 
 
-def _fit(classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFolder) -> tuple[str, ...]:
+def _fit(
+    classifier: PUClassifier, X: Any, labels: Labels | None, folder: RunFolder, reviewed: Reviewed | None
+) -> tuple[str, ...]:
     """Fit and return what was warned of; rows that cannot be learned from leave no folder behind."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            classifier.fit(X, labels, folder=folder.work)
+            if reviewed is None:
+                classifier.fit(X, labels, folder=folder.work)
+            else:
+                classifier.fit(X, reviewed.labels, judged=reviewed.judged, folder=folder.work)
         except InputError:
             folder.forget()
             raise
@@ -151,11 +174,12 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
     return plain
 
 
-def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str, X: Any = None) -> None:
+def _write_scores(outcome: FitOutcome, form: str, X: Any = None) -> None:
     """The ranked list: the unlabelled rows from the most to the least probable; with the rows `X` also why.
 
     A row is seen in training where the model that scored it was trained with the row among the unlabelled ones.
     """
+    classifier, data = outcome.classifier, outcome.data
     assert data.labels is not None
     probability, scores = classifier.scores_, classifier.decision_scores_
     rows = ranked_rows(data.labels, probability, scores)
@@ -167,9 +191,11 @@ def _write_scores(out: Path, data: UserData, classifier: PUClassifier, form: str
         "score": scores[rows],
         "seen_in_training": classifier.seen_in_training_[rows],
     }
+    if outcome.reviewed is not None:
+        columns["judged"] = np.array(outcome.reviewed.said())[rows]
     if X is not None:
         columns["reasons"] = reasons_column(classifier, X, rows)
-    with replacing(out / f"scores.{form}") as temporary:
+    with replacing(outcome.folder / f"scores.{form}") as temporary:
         write = pd.DataFrame(columns).to_csv if form == "csv" else pd.DataFrame(columns).to_parquet
         write(temporary, index=False)
 

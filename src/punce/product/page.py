@@ -107,7 +107,7 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
             OtherEstimate(f"{first.method} before training", first.value, first.low, first.high),
             OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
         )
-    low, high = (None, None) if is_given(prior) else (prior.low, prior.high)
+    low, high = (None, None) if is_given(prior) and prior.low == prior.high else (prior.low, prior.high)
     unknown = classifier.metrics_.unknown
     return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings, unknown=unknown)
 

@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class ModelOptions:
     risk: str = "nnpu"
     transfer: str = "probe"
     encoder: str = "auto"
-    prior: float | str = "auto"
+    prior: float | str | tuple[float, float, float] = "auto"
     scenario: Scenario = "single_set"
     target: Target = "unlabelled"
     labelling: str = "random"
@@ -194,12 +194,24 @@ def asked_reasons(kind: str, reasons: bool) -> dict[str, bool]:
 
 
 def plan_fit(
-    source: DataOptions, model: ModelOptions, out: Path, *, scores: str = "parquet", say: Say, reasons: bool = False
+    source: DataOptions,
+    model: ModelOptions,
+    out: Path,
+    *,
+    scores: str = "parquet",
+    say: Say,
+    reasons: bool = False,
+    review: Path | None = None,
 ) -> str:
     """What :func:`run_fit` would do, after the same reading and checks, without training or writing."""
     asked = model.arguments()
     model.check()
     data, _ = read_and_check(source, say)
+    if review is not None:
+        from punce.product.review.refit import reviewed_rows  # it needs this module
+
+        found = reviewed_rows(review, source, data)
+        model = model if found.prior is None or model.prior != "auto" else replace(model, prior=found.prior)
     options = {"data": asdict(source), "model": model.applying(data.kind), **asked_reasons(data.kind, reasons)}
     resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
     how = describe(check_options(data.kind, asked), asked)

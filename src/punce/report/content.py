@@ -264,6 +264,35 @@ class SensitivityRow:
 
 
 @dataclass(frozen=True)
+class JudgedNumber:
+    """One number as the fit said it and as judged rows show it; `before` is what earlier runs were found to be."""
+
+    name: str
+    claimed: Interval
+    audited: Interval
+    before: tuple[Interval, ...] = ()
+
+
+@dataclass(frozen=True)
+class JudgedByPeople:
+    """What people found in rows that were drawn for them; `before` names the earlier runs."""
+
+    verdicts: int
+    positives: int
+    unsure: int
+    disputed: int
+    open: int
+    numbers: tuple[JudgedNumber, ...]
+    before: tuple[str, ...] = ()
+    finding: str = ""
+    contradicts: bool = False
+    """Whether the judged rows and the labels say different things beyond chance."""
+
+    def __post_init__(self) -> None:
+        _require(all(len(number.before) == len(self.before) for number in self.numbers), "judged: uneven before")
+
+
+@dataclass(frozen=True)
 class ReportContent:
     """The whole page. `training` maps a stage to its epochs, `comparison` a run's name to its numbers."""
 
@@ -274,6 +303,7 @@ class ReportContent:
     threshold: Threshold | None = None
     histogram: Histogram | None = None
     review: ReviewCurve | None = None
+    judged: JudgedByPeople | None = None
     map: RowMap | None = None
     importances: Importances | None = None
     top: TopRows | None = None

@@ -84,6 +84,7 @@ def _template() -> jinja2.Template:
         charts=charts,
         importance_lines=importance_lines,
         measures=words.MEASURES,
+        judged_measures={"share": words.SHARES["prior"], **words.MEASURES},
         measure_sentence=words.measure_sentence,
         review_goals=words.review_goals,
         flatten=words.flatten,
@@ -142,6 +143,7 @@ def sections(content: ReportContent) -> list[tuple[str, str, bool]]:
     return [
         ("comparison", "Runs", bool(content.comparison)),
         ("quality", "How good", content.quality is not None or content.prior is not None),
+        ("judged", "Judged by people", content.judged is not None),
         ("scores", "Scores", content.histogram is not None),
         ("review", "Review", content.review is not None),
         ("map", "Map", content.map is not None),

@@ -1,0 +1,153 @@
+"""``punce review``: rows for people to judge, by file or on a local page, and what their verdicts show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punce.cli import reading
+from punce.cli.importing import without_collection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from punce.product.review.job import Goal, State
+    from punce.product.review.run import ScoredRun
+
+_ROWS = "Rows to draw; 60 for the first draw, later only if given."
+_FOR = "What the rows should tell best: share, precision, recall or accuracy."
+_VERDICTS = "A file with verdicts (yes, no, unsure or empty); may be repeated."
+_STOP = "Say when enough is judged: precision±0.03 (or precision+-0.03)."
+_SHOW = "Show judges the classifier's probability. It leads them: leave it out for numbers to trust."
+_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+_FIRST_ROWS = 60
+
+
+def review(
+    run: Annotated[Path, typer.Argument(help="Run folder of punce fit.")],
+    rows: Annotated[int | None, typer.Option(min=1, help=_ROWS)] = None,
+    quantity: Annotated[str | None, typer.Option("--for", help=_FOR)] = None,
+    verdicts: Annotated[list[Path] | None, typer.Option(help=_VERDICTS)] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Judge on a local page, with the keyboard.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 takes a free one.")] = 0,
+    judge: Annotated[str | None, typer.Option(help="Name of who judges; by default the file's name, or page.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to fill in; by default RUN/review/review.csv.")] = None,
+    show_probability: Annotated[bool, typer.Option("--show-probability", help=_SHOW)] = False,
+    stop_when: Annotated[str | None, typer.Option(help=_STOP)] = None,
+    seed: reading.Seed = 0,
+) -> None:
+    """Draw rows for a person to judge; then numbers that hold whatever the labelling was.
+
+    Without options: the first 60 rows and review.csv, later what the verdicts show. Then
+    punce fit DATA --label COL --review RUN learns from the verdicts.
+    """
+    from rich.console import Console
+
+    from punce.storage.files import existing
+
+    existing(run)
+    with without_collection():
+        from punce.product.review.job import Goal, quantity_of
+        from punce.product.review.run import scored_run
+    goal = Goal.of(stop_when) if stop_when else None
+    wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
+    scored, console = scored_run(run), Console()
+    if verdicts:
+        _take(console, scored, verdicts, judge)
+    _draw(console, scored, wanted, rows, seed, is_new_wanted=not verdicts)
+    if serve:
+        from punce.product.review.server import serve_review
+
+        serve_review(scored, goal, port, judge or "page", show_probability=show_probability, say=console.print)
+    elif not verdicts or rows:
+        _write(console, scored, out, show_probability=show_probability)
+    _say(console, scored, goal)
+
+
+def _take(console: Console, scored: ScoredRun, verdicts: list[Path], judge: str | None) -> None:
+    from punce.product.review.job import take_verdicts
+
+    new, problems = take_verdicts(scored, verdicts, judge)
+    for problem in problems:
+        console.print(f"note: {problem}", style="yellow", **_PLAIN)
+    console.print(f"{new} verdicts taken", **_PLAIN)
+
+
+def _draw(
+    console: Console, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_new_wanted: bool
+) -> None:
+    """Rows are drawn the first time, and later only when asked for: what is open should be judged first."""
+    from punce.product.review.job import draw_rows
+    from punce.product.review.store import ReviewFolder
+
+    plan = ReviewFolder(scored.folder).plan()
+    has_own = plan is not None and any(one.run == plan.code for one in plan.rounds)
+    if rows is None and (has_own or not is_new_wanted):
+        return
+    plan = draw_rows(scored, scored.data(), quantity, rows or _FIRST_ROWS, seed)
+    drawn = len(plan.rounds[-1].drawn)
+    console.print(f"drew {drawn} of {len(scored.rows):,} unlabelled rows, {len(plan.rounds[-1].free)} strata", **_PLAIN)
+
+
+def _write(console: Console, scored: ScoredRun, out: Path | None, *, show_probability: bool) -> None:
+    from punce.product.review.job import state_of, write_open_rows
+
+    state = state_of(scored)
+    if state is None or not state.open:
+        return
+    target = out or scored.folder / "review" / "review.csv"
+    write_open_rows(state, scored.data(), target, show_probability=show_probability)
+    console.print(f"{len(state.open)} rows to judge: {target}", **_PLAIN)
+    console.print("fill in the column verdict (yes, no, or leave it empty), then", **_PLAIN)
+    console.print(f"    punce review {scored.folder} --verdicts {target}", **_PLAIN)
+    console.print(f"or judge on a page: punce review {scored.folder} --serve", **_PLAIN)
+
+
+def _say(console: Console, scored: ScoredRun, goal: Goal | None) -> None:
+    from punce.product.review.job import finding, progress_to, state_of, write_audit
+    from punce.product.review.page import show_on_page
+
+    state = state_of(scored)
+    if state is None:
+        return
+    _say_counts(console, state)
+    if state.audit is not None:
+        console.print(_table(state))
+        console.print(finding(state), **_PLAIN)
+        write_audit(state)
+        show_on_page(state)
+        console.print(f"the page: {scored.folder / 'report.html'}", **_PLAIN)
+    if goal is not None:
+        console.print(progress_to(goal, state), style="bold", **_PLAIN)
+
+
+def _say_counts(console: Console, state: State) -> None:
+    settled = state.settled
+    said = f"{len(settled.positive)} rows judged, {len(state.open)} open"
+    if settled.unsure:
+        said += f", {len(settled.unsure)} unsure (left out: taken to be like the others of their stratum)"
+    console.print(said, **_PLAIN)
+    if settled.disagreed:
+        left_out = f", {len(settled.disputed)} without a majority are left out" if settled.disputed else ""
+        few = ", ".join(sorted(settled.disagreed)[:5])
+        console.print(f"note: people disagree on {len(settled.disagreed)} rows ({few}){left_out}", **_PLAIN)
+
+
+def _table(state: State) -> Any:
+    from rich.table import Table
+
+    from punce.judging.sampling import QUANTITIES
+    from punce.product.review.page import IN_WORDS, gained
+
+    assert state.audit is not None
+    table = Table("of the unlabelled rows", "said by the fit", "judged, 90 % interval", box=None, header_style="dim")
+    before = gained(state)
+    for name in before:
+        table.add_column(name)
+    for name in QUANTITIES:
+        said, found = state.run.claims[name].in_words(), state.audit.of(name).in_words()
+        earlier = [numbers[name] for numbers in before.values()]
+        table.add_row(IN_WORDS[name], said.partition(":")[0], found.partition(":")[0], *earlier)
+    return table

@@ -1,0 +1,1 @@
+"""Rows for people to judge, and what their verdicts show."""

@@ -1,0 +1,215 @@
+"""review.csv for any spreadsheet, and verdicts back from it, whatever the spreadsheet made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from punce.data import UserData
+from punce.data.image_files import ImageFiles
+from punce.data.tables import open_table, read_frame
+from punce.errors import InputError
+from punce.product.review.store import NO, UNSURE, YES, DrawnRow, Verdict
+from punce.report.rows import as_picture
+from punce.storage.files import existing, replacing, write_text
+
+_YES = {"yes", "y", "1", "true", "t", "positive", "pos", "+", "x", "wahr", "vrai", "ja", "oui", "si", "sí"}
+_NO = {"no", "n", "0", "-1", "false", "f", "negative", "neg", "-", "falsch", "faux", "nein", "non"}
+_UNSURE = {"unsure", "u", "?", "maybe", "unknown", "nan", "none", "na", "n/a"}
+_OWN = ("key", "id", "verdict", "probability")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class VerdictFile:
+    """What a file says: usable verdicts, and a line for each thing that is not."""
+
+    verdicts: list[Verdict]
+    problems: list[str]
+
+
+def write_rows(path: Path, drawn: list[DrawnRow], data: UserData, probability: dict[int, float] | None) -> None:
+    """The rows to judge, with an empty verdict; `probability` only where it was asked for, not to lead the judges."""
+    rows = np.array([one.row for one in drawn], dtype=np.intp)
+    columns: dict[str, Any] = {
+        "key": [one.key for one in drawn],
+        "id": [_plain_text(one.id) for one in drawn],
+        "verdict": [""] * len(drawn),
+    }
+    if probability is not None:
+        columns["probability"] = [round(probability[int(row)], 4) for row in rows]
+    columns |= {_free_name(name): values for name, values in _shown(path.parent, drawn, data.take(rows)).items()}
+    write_text(path, pd.DataFrame(columns).to_csv(index=False))
+
+
+def _shown(folder: Path, drawn: list[DrawnRow], some: UserData) -> dict[str, list[Any]]:
+    """What a person needs to see of the rows, by column."""
+    if isinstance(some.features, pd.DataFrame):
+        return {str(name): [_plain_text(value) for value in column] for name, column in some.features.items()}
+    if some.kind == "text":
+        return {"text": [_plain_text(text) for text in some.features]}
+    if isinstance(some.features, ImageFiles):
+        return {"picture": [str((some.features.folder / name).resolve()) for name in some.features.names]}
+    if some.kind == "image":
+        return {"picture": [str(_saved(folder, one, x)) for one, x in zip(drawn, some.features, strict=True)]}
+    return {}  # vectors say nothing to a person: the name of the row must do
+
+
+def _saved(folder: Path, one: DrawnRow, pixels: Any) -> Path:
+    """A picture of an array, as a file that can be opened."""
+    file = folder / "pictures" / f"{one.key}.png"
+    with replacing(file) as temporary:
+        as_picture(pixels).save(temporary, "PNG")
+    return file.resolve()
+
+
+def _free_name(name: str) -> str:
+    """The name of a column of the data; the review's own names are taken."""
+    return str(_plain_text(f"{name} (data)" if name.strip().casefold() in _OWN else name))
+
+
+def _plain_text(value: Any) -> Any:
+    """Text that a spreadsheet would run as a formula gets a quote before it; everything else is left as it is."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def refuse_to_lose(path: Path, known: Iterable[Verdict]) -> None:
+    """Refuse to replace a file with verdicts that were not handed in."""
+    if not path.exists():
+        return
+    told = {(one.key, one.verdict) for one in known}
+    try:
+        filled = _verdicts_in(_frame(path), "").verdicts
+    except InputError:
+        filled = []
+    if any((one.key, one.verdict) not in told for one in filled):
+        raise InputError(f"{path} holds verdicts that were not handed in; do so with --verdicts {path}, or use --out")
+
+
+def read_verdicts(path: Path, drawn: dict[str, DrawnRow], who: str | None) -> VerdictFile:
+    """The verdicts of a file for rows of this review. What is readable and right is kept; the rest is named.
+
+    Raises where nothing in the file belongs to this review. A row is found by its key, or by its id in a file without
+    keys.
+    """
+    frame = _frame(existing(path))
+    if "key" not in frame:
+        frame, lost = _with_keys(frame, drawn, path)
+    else:
+        lost = []
+    found = _verdicts_in(frame, who or path.name)
+    own = [one for one in found.verdicts if one.key in drawn]
+    foreign = sorted({one.key for one in found.verdicts if one.key not in drawn})
+    codes = {key.partition("-")[0] for key in drawn}
+    others = [key for key in foreign if key.partition("-")[0] not in codes]
+    unknown = [key for key in foreign if key not in others]
+    problems = [f"{path}: {text}" for text in (*lost, *found.problems)]
+    if others:
+        problems.append(f"{path}: {len(others)} rows are of another review ({_few(others)}) and were left out")
+    if unknown:
+        problems.append(f"{path}: {len(unknown)} keys are not known here ({_few(unknown)}) and were left out")
+    if not own:
+        why = problems[0] if problems else f"every verdict of {path} is empty"
+        raise InputError(f"no verdict was taken: {why}")
+    return VerdictFile(own, problems)
+
+
+def _frame(path: Path) -> pd.DataFrame:
+    """Key or id, and verdict, as text, in whatever form a spreadsheet saved them."""
+    table = open_table(path)
+    names = {name.strip().strip("\ufeff").casefold(): name for name in table.names}
+    if "verdict" not in names or not {"key", "id"} & set(names):
+        raise InputError(f"{path} needs the columns key (or id) and verdict; it has {table.names[:8]}")
+    wanted = [names[name] for name in ("key", "id", "verdict") if name in names]
+    frame = read_frame(table, wanted, as_text=wanted)
+    return frame.rename(columns={name: name.strip().strip("\ufeff").casefold() for name in wanted})
+
+
+def _with_keys(frame: pd.DataFrame, drawn: dict[str, DrawnRow], path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """Keys by the names of the rows, for a file that has lost its keys."""
+    by_id: dict[str, list[str]] = {}
+    for one in drawn.values():
+        by_id.setdefault(one.id, []).append(one.key)
+    names = [_as_id(value, by_id) for value in frame["id"]]
+    unknown = [name for name in names if len(by_id.get(name, ())) == 0]
+    double = [name for name in names if len(by_id.get(name, ())) > 1]
+    lost = [f"{len(unknown)} ids are not in this review ({_few(unknown)}) and were left out"] if unknown else []
+    lost += [f"{len(double)} ids name several rows ({_few(double)}); keep the column key" for _ in double[:1]]
+    keys = [by_id[name][0] if len(by_id.get(name, ())) == 1 else None for name in names]
+    kept = frame.assign(key=pd.Series(keys, index=frame.index, dtype=object))
+    return kept[kept["key"].notna()], lost
+
+
+def _as_id(value: Any, known: dict[str, list[str]]) -> str:
+    """A row's name; a spreadsheet writes 17 as 17.0, and the quote before a formula is ours."""
+    name = str(value).strip()
+    if name not in known and name.endswith(".0") and name[:-2] in known:
+        return name[:-2]
+    return name[1:] if name not in known and name[1:] in known and name.startswith("'") else name
+
+
+def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:
+    """One verdict a key; a key with both yes and no is reported. An empty cell is a row that nobody judged yet."""
+    said: dict[str, set[str]] = {}
+    unreadable: dict[str, str] = {}
+    for key, cell in zip(frame["key"], frame["verdict"], strict=True):
+        key = "" if pd.isna(key) else str(key).strip().casefold()
+        verdict = _meaning(word := _word(cell))
+        if not word:
+            continue
+        if verdict is None:
+            unreadable[key or "a row without a key"] = str(cell)
+        elif key:
+            said.setdefault(key, set()).add(verdict)
+    problems = [f"{key}: {cell[:40]!r} is not yes, no or unsure and was left out" for key, cell in unreadable.items()]
+    clear = {key: words - {UNSURE} or {UNSURE} for key, words in said.items()}
+    double = [key for key, words in clear.items() if len(words) > 1]
+    if double:
+        problems.append(f"{len(double)} rows have both yes and no ({_few(double)}) and were left out")
+    verdicts = [Verdict(key, next(iter(words)), who) for key, words in clear.items() if len(words) == 1]
+    return VerdictFile(verdicts, problems)
+
+
+def _word(cell: Any) -> str:
+    """A cell as a plain word: without case, spaces, quotes, and with 1.0 or 1,0 as 1."""
+    if cell is None or (not isinstance(cell, str) and pd.isna(cell)):
+        return ""
+    word = str(cell).strip().strip("'\"").casefold()
+    number = word.replace(",", ".")
+    try:
+        return str(int(float(number))) if float(number) in (1.0, 0.0, -1.0) else word
+    except (ValueError, OverflowError):
+        return word
+
+
+def _meaning(word: str) -> str | None:
+    return YES if word in _YES else NO if word in _NO else UNSURE if word in _UNSURE else None
+
+
+def _few(names: list[str]) -> str:
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def picture_of(data: UserData, row: int, largest: int) -> Image.Image | None:
+    """The picture of a row, no larger than `largest` pixels a side; None for other kinds of rows."""
+    if data.kind != "image":
+        return None
+    if not isinstance(data.features, ImageFiles):
+        picture = as_picture(np.asarray(data.features[row]))
+    else:
+        file = data.features.folder / data.features.names[row]
+        try:
+            with Image.open(file) as opened:
+                picture = opened.convert("RGB")
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            raise InputError(f"{file} cannot be shown: {error}") from error
+    picture.thumbnail((largest, largest))
+    return picture

@@ -1,0 +1,251 @@
+"""The job behind ``punce review``: draw rows for people to judge, take their verdicts, and say what they show."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+from punce.data import UserData
+from punce.errors import InputError
+from punce.judging.audit import Audit, agreed_share, audit, disagreements
+from punce.judging.metrics import Estimate
+from punce.judging.sampling import QUANTITIES, Quantity, Strata, draw, stratify
+from punce.product.review.files import read_verdicts, refuse_to_lose, write_rows
+from punce.product.review.run import ScoredRun, content_hashes, label_hash
+from punce.product.review.store import (
+    DrawnRow,
+    Plan,
+    ReviewFolder,
+    Round,
+    Settled,
+    judged_rows,
+    key_of,
+    letters_of,
+    new_code,
+    settle,
+    taken_rows,
+)
+from punce.report.json_tree import encode
+from punce.storage.files import write_text
+
+_FEWEST = 10  # verdicts below which nothing is said: every interval would be "anything"
+_GOAL = re.compile(r"\s*(\w+)\s*(?:±|\+/?-|=)\s*([0-9.]+)\s*(%?)\s*")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """An interval to reach: the quantity, and how far it may reach on each side."""
+
+    quantity: Quantity
+    half_width: float
+
+    @classmethod
+    def of(cls, text: str) -> Goal:
+        """From ``precision±0.03``; +-, +/- and = do as well, and 3% for 0.03."""
+        match = _GOAL.fullmatch(text)
+        half = float(match[2]) / (100.0 if match[3] else 1.0) if match and match[2].count(".") < 2 else 0.0
+        if match is None or match[1] not in QUANTITIES or not 0.0 < half < 0.5:
+            raise InputError(
+                f"--stop-when must name one of {', '.join(QUANTITIES)} and half the width of its interval, "
+                f"like precision±0.03 or precision+-0.03; got {text!r}"
+            )
+        return cls(quantity_of(match[1]), half)
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that is known of a review. `audit` is None before there are ten verdicts."""
+
+    run: ScoredRun
+    plan: Plan
+    settled: Settled
+    audit: Audit | None
+
+    @property
+    def open(self) -> list[DrawnRow]:
+        """Rows that nobody has looked at yet."""
+        seen = self.settled.seen
+        return [drawn for key, drawn in self.plan.drawn.items() if key not in seen]
+
+    @property
+    def compared(self) -> dict[Quantity, Estimate]:
+        """Claims that rest on the labels and not on the judged rows."""
+        return {name: found for name, found in self.run.claims.items() if name != "share" or not self.run.was_judged}
+
+    @property
+    def disagreements(self) -> list[Quantity]:
+        """What the labels and the judged rows give differently, beyond chance."""
+        return disagreements(self.compared, self.audit) if self.audit else []
+
+    @property
+    def share(self) -> Estimate | None:
+        """The share of positives to go on with."""
+        if self.audit is None:
+            return None
+        return agreed_share(self.compared.get("share"), self.audit.share)
+
+
+def quantity_of(name: str) -> Quantity:
+    """The name of a quantity, checked."""
+    for known in get_args(Quantity):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise InputError(f"--for must be one of {', '.join(QUANTITIES)}, got {name!r}")
+
+
+def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None:
+    """The review of a run as it stands; None before the first draw."""
+    folder = folder or ReviewFolder(run.folder)
+    plan = folder.plan()
+    if plan is None:
+        return None
+    if plan.rounds and len(plan.rounds[0].strata) != len(run.rows):
+        raise InputError(f"{folder.path} holds the review of another run ({len(plan.rounds[0].strata):,} rows)")
+    settled = settle(folder.verdicts(), plan.drawn)
+    found = None
+    usable = replace(
+        settled, positive={key: y for key, y in settled.positive.items() if plan.drawn[key].row not in run.leaked}
+    )
+    if len(usable.positive) >= _FEWEST:
+        judged = judged_rows(plan, usable, run.rows)
+        found = audit(strata_of(run, plan, len(judged.rows)), judged, run.probability)
+    return State(run, plan, settled, found)
+
+
+def strata_of(run: ScoredRun, plan: Plan, n_rows: int) -> Strata:
+    """Those of the last draw by this run's scores, or new ones where it had none yet."""
+    own = [one for one in plan.rounds if one.run == plan.code]
+    return own[-1].as_strata if own else stratify(run.probability, run.score, run.called, "share", n_rows)
+
+
+def draw_rows(run: ScoredRun, data: UserData, quantity: Quantity, n_rows: int, seed: int) -> Plan:
+    """Draw rows that no earlier round drew, and write them down."""
+    if quantity == "precision" and not run.called.any():
+        raise InputError("no row is called positive, so there is no precision to measure; use --for share or recall")
+    folder = ReviewFolder(run.folder)
+    with folder.held():
+        assert data.labels is not None
+        plan = folder.plan() or Plan(new_code(), len(data), label_hash(data.labels))
+        made = _round(run, data, plan, settle(folder.verdicts(), plan.drawn), quantity, n_rows, seed)
+        plan = replace(plan, rounds=(*plan.rounds, made))
+        folder.write(plan)
+    return plan
+
+
+def _round(
+    run: ScoredRun, data: UserData, plan: Plan, settled: Settled, quantity: Quantity, n_rows: int, seed: int
+) -> Round:
+    own = [one for one in plan.rounds if one.run == plan.code and one.quantity == quantity]
+    # More rows of the same kind come from the same strata; another aim is better served by strata of its own.
+    strata = own[-1].as_strata if own else stratify(run.probability, run.score, run.called, quantity, n_rows)
+    taken, n_strata = taken_rows(plan, run.rows), len(strata.called)
+    if taken.all():
+        raise InputError("every unlabelled row is drawn already")
+    judged = np.bincount(strata.of_row[judged_rows(plan, settled, run.rows).rows], minlength=n_strata)
+    chosen = draw(strata, run.probability, taken, judged, quantity, n_rows, seed + len(plan.rounds))
+    free = np.bincount(strata.of_row[~taken], minlength=n_strata)
+    drawn = np.bincount(strata.of_row[chosen], minlength=n_strata)
+    rows = run.rows[chosen]
+    named = zip(rows.tolist(), content_hashes(data, rows), strict=True)
+    return Round(
+        run=plan.code,
+        quantity=quantity,
+        seed=seed + len(plan.rounds),
+        strata=letters_of(strata),
+        called=tuple(strata.called.tolist()),
+        free=tuple(free.tolist()),
+        chances=tuple((drawn / np.maximum(free, 1)).tolist()),
+        drawn=tuple(DrawnRow(row, str(data.ids[row]), key_of(plan.code, row), content) for row, content in named),
+    )
+
+
+def write_open_rows(state: State, data: UserData, path: Path, *, show_probability: bool) -> None:
+    """review.csv with the rows that are still open."""
+    refuse_to_lose(path, ReviewFolder(state.run.folder).verdicts())
+    shown = dict(zip(state.run.rows.tolist(), state.run.probability.tolist(), strict=True))
+    write_rows(path, state.open, data, shown if show_probability else None)
+
+
+def take_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tuple[int, list[str]]:
+    """Keep what is usable in the files; how many verdicts were new, and a line for each thing that was not usable."""
+    folder = ReviewFolder(run.folder)
+    plan = folder.plan()
+    if plan is None:
+        raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {run.folder}")
+    # All files are read before anything is written: a file that is refused leaves no half of a hand-in behind.
+    read = [read_verdicts(file, plan.drawn, who) for file in files]
+    told = {(one.key, one.who): one.verdict for one in folder.verdicts()}
+    new = [one for file in read for one in file.verdicts if told.get((one.key, one.who)) != one.verdict]
+    folder.append(new)
+    return len(new), [problem for file in read for problem in file.problems]
+
+
+def write_audit(state: State) -> None:
+    """RUN/review/audit.json, for programs."""
+    if state.audit is None:
+        return
+    content = {
+        "audited": {name: state.audit.of(name) for name in QUANTITIES},
+        "claimed": state.run.claims,
+        "disagree": state.disagreements,
+        "share": state.share,
+        "verdicts": state.audit.verdicts,
+        "positive": state.audit.positives,
+        "unsure": len(state.settled.unsure),
+        "disputed": sorted(state.settled.disputed),
+        "confidence": 0.9,
+    }
+    write_text(state.run.folder / "review" / "audit.json", json.dumps(encode(content), indent=1) + "\n")
+
+
+def finding(state: State) -> str:
+    """What the comparison means, in a sentence or two; empty before there is anything to compare."""
+    if state.audit is None:
+        return ""
+    names, share = state.disagreements, state.audit.share
+    if names:
+        said = state.run.claims[names[0]]
+        found = state.audit.of(names[0])
+        cause = "the labelled rows are probably no random sample of the positives"
+        if state.run.prior_was_given and not state.run.was_judged:
+            cause = f"the given share of positives does not fit, or {cause}"
+        return (
+            f"The judged rows contradict what the labels say ({', '.join(names)}: {names[0]} was said to be "
+            f"{said.value:.3f} and is {found.value:.3f}, {found.low:.3f} to {found.high:.3f}): {cause}. "
+            "Trust the judged numbers."
+        )
+    agreed = state.share or share
+    return (
+        "The judged rows agree with what the labels say. Both together put the share of positives at "
+        f"{agreed.in_words()}."
+        if "share" in state.compared and not np.isnan(state.compared["share"].value)
+        else f"The judged rows put the share of positives at {share.in_words()}."
+    )
+
+
+def progress_to(goal: Goal, state: State) -> str:
+    """Whether enough rows are judged, and about how many more it takes if not."""
+    if state.audit is None:
+        return f"fewer than {_FEWEST} rows are judged: too few to say anything"
+    found = state.audit.of(goal.quantity)
+    if np.isnan(found.value):
+        return f"{goal.quantity} {found.in_words()}"
+    half = (found.high - found.low) / 2
+    reached = f"{goal.quantity} is known to ±{half:.3f}"
+    if half <= goal.half_width:
+        return f"enough rows are judged: {reached} (goal ±{goal.half_width:g})"
+    # The width falls with the root of the rows.
+    more = state.audit.verdicts * ((half / goal.half_width) ** 2 - 1.0)
+    return f"not enough yet: {reached}, goal ±{goal.half_width:g}; about {np.ceil(more):,.0f} more verdicts"
+
+
+def is_reached(goal: Goal, state: State) -> bool:
+    """Whether the interval is narrow enough."""
+    found = state.audit.of(goal.quantity) if state.audit else Estimate.impossible("")
+    return bool((found.high - found.low) / 2 <= goal.half_width)  # NaN compares as False

@@ -1,0 +1,157 @@
+"""What a review needs of a finished run: its ranked list, its calls, its claims, and the rows themselves."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from punce.data import UserData
+from punce.data.image_files import ImageFiles
+from punce.data.row_hashes import hash_array, hash_bytes, hash_table
+from punce.errors import InputError
+from punce.judging.metrics import Estimate
+from punce.judging.sampling import Flags, Floats, Ints, Quantity
+from punce.labels import UNLABELLED, Labels
+from punce.product.plan import DataOptions
+from punce.report.json_tree import load_json
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """The unlabelled rows of a run in the order of the file. Shape: (N,) each."""
+
+    folder: Path
+    config: dict[str, Any]
+    rows: Ints
+    ids: list[str]
+    probability: Floats
+    score: Floats
+    threshold: float
+    claims: dict[Quantity, Estimate]
+    """What the fit said about these rows."""
+    leaked: frozenset[int]
+    """Rows of the file whose verdict the model that scores them was trained with: they cannot audit it."""
+
+    @property
+    def called(self) -> Flags:
+        """Whether each row is called positive."""
+        called: Flags = self.probability >= self.threshold
+        return called
+
+    @property
+    def was_judged(self) -> bool:
+        """Whether the fit had verdicts: then its share of positives already rests on them."""
+        return "review" in self.config
+
+    @property
+    def prior_was_given(self) -> bool:
+        """Whether a person gave the share of positives."""
+        return bool(self.config["model"].get("prior") != "auto")
+
+    def data(self) -> UserData:
+        """The rows again, read as the fit read them; refused if the file is another one now."""
+        options: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in self.config["data"].items()
+        }
+        data = DataOptions(**options).read()
+        check_same(data, self)
+        return data
+
+
+def scored_run(folder: Path) -> ScoredRun:
+    """Read a finished run; no model and no rows are loaded."""
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder} holds no config.json: it is not a run folder of punce fit")
+    config = load_json(folder / "config.json")
+    if not config.get("finished"):
+        raise InputError(f"{folder} holds a run that is not finished; repeat its punce fit")
+    listed = _ranked_list(folder).sort_values("row")
+    numbers = load_json(folder / "metrics.json")
+    leaked = listed["row"][listed["seen_in_training"].astype(bool) & (listed["judged"] != "")]
+    return ScoredRun(
+        folder=folder,
+        config=config,
+        rows=listed["row"].to_numpy(dtype=np.intp),
+        ids=[str(name) for name in listed["id"]],
+        probability=listed["probability"].to_numpy(dtype=np.float64),
+        score=listed["score"].to_numpy(dtype=np.float64),
+        threshold=float(numbers["threshold"]),
+        claims=_claims(numbers),
+        leaked=frozenset(leaked.tolist()),
+    )
+
+
+def _ranked_list(folder: Path) -> pd.DataFrame:
+    if (folder / "scores.parquet").exists():
+        listed = pd.read_parquet(folder / "scores.parquet")
+    elif (folder / "scores.csv").exists():
+        listed = pd.read_csv(folder / "scores.csv", dtype={"id": "str"}, keep_default_na=False)
+    else:
+        raise InputError(f"{folder} holds no scores.parquet or scores.csv; fit again")
+    # Runs of earlier versions, and runs without verdicts, lack these.
+    missing = {name: value for name, value in (("seen_in_training", False), ("judged", "")) if name not in listed}
+    return listed.assign(**missing)
+
+
+def _claims(numbers: dict[str, Any]) -> dict[Quantity, Estimate]:
+    prior, mix = numbers["prior"], numbers["unlabelled"]
+    return {
+        "share": _as_estimate(prior),
+        "precision": _as_estimate(mix["precision"]),
+        "recall": _as_estimate(numbers["recall"]),
+        "accuracy": _as_estimate(mix["accuracy"]),
+    }
+
+
+def _as_estimate(tree: dict[str, Any]) -> Estimate:
+    reason = str(tree.get("reason") or "")
+    if reason or tree.get("value") is None:
+        return Estimate.impossible(reason)
+    return Estimate(float(tree["value"]), float(tree["low"]), float(tree["high"]))
+
+
+def check_same(data: UserData, run: ScoredRun) -> None:
+    """Refuse rows that are not those of the run."""
+    if data.labels is None or len(data) != int(run.config["rows"]):
+        raise InputError(
+            f"{data.source} has {len(data)} rows and {run.folder} was fitted on {run.config['rows']}; {_ASK}"
+        )
+    unlabelled = np.flatnonzero(data.labels == UNLABELLED)
+    if not np.array_equal(unlabelled, run.rows):
+        raise InputError(f"the labels of {data.source} are not those that {run.folder} was fitted on; {_ASK}")
+    changed = [name for row, name in zip(run.rows, run.ids, strict=True) if str(data.ids[int(row)]) != name]
+    if changed:
+        raise InputError(f"{len(changed)} rows of {data.source} have other names than in {run.folder}; {_ASK}")
+
+
+_ASK = "a review rests on the rows of its run: restore the file, or fit again and start a new review"
+
+
+def label_hash(labels: Labels) -> str:
+    """A fingerprint of the label column."""
+    return hashlib.blake2b(labels.astype(np.int8).tobytes(), digest_size=8).hexdigest()
+
+
+def content_hashes(data: UserData, rows: Ints) -> list[str]:
+    """A fingerprint of the content of each of these rows."""
+    some = data.take(rows).features
+    if isinstance(some, pd.DataFrame):
+        hashes = hash_table(some, ())
+    elif isinstance(some, ImageFiles):
+        hashes = np.array([hash_bytes((some.folder / name).read_bytes()) for name in some.names], dtype=np.uint64)
+    elif isinstance(some, list):
+        hashes = np.array([hash_bytes(text.encode("utf-8", "replace")) for text in some], dtype=np.uint64)
+    else:
+        hashes = hash_array(np.asarray(some))
+    return [f"{int(value):016x}" for value in hashes]
+
+
+def reread(run: ScoredRun, path: str) -> UserData:
+    """The rows of the file at `path`, read with the options of the run."""
+    moved = replace(run, config={**run.config, "data": {**run.config["data"], "path": path}})
+    return moved.data()

@@ -1,0 +1,178 @@
+"""Drawing, verdicts, audit, refit: everything around the page, on a run that took no time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from punce.errors import InputError
+from punce.judging.sampling import QUANTITIES
+from punce.product.plan import DataOptions
+from punce.product.review.job import Goal, State, draw_rows, is_reached, progress_to, state_of, take_verdicts
+from punce.product.review.refit import reviewed_rows
+from punce.product.review.run import scored_run
+from punce.product.review.store import ReviewFolder
+from punce.report import ReportContent
+from tests.copies import punce_command
+
+from .runs import filled_in, finished_run, truth_of, write_table
+
+
+def reviewed(run: Path, n_rows: int = 60) -> State:
+    """The run after `n_rows` true verdicts more."""
+    scored = scored_run(run)
+    data = scored.data()
+    plan = draw_rows(scored, data, "share", n_rows, seed=0)
+    lines = [f"{one.key},{int(truth_of()[one.row])}" for one in plan.rounds[-1].drawn]
+    file = run / "verdicts.csv"
+    file.write_text("key,verdict\n" + "\n".join(lines) + "\n")
+    take_verdicts(scored, [file], None)
+    found = state_of(scored)
+    assert found is not None
+    return found
+
+
+def test_rows_are_drawn_with_the_chances_that_are_written_down(run: Path) -> None:
+    scored = scored_run(run)
+    plan = draw_rows(scored, scored.data(), "share", 60, seed=0)
+    one = json.loads((run / "review" / "draw.json").read_text())["rounds"][0]
+    assert len(one["strata"]) == len(scored.rows) == sum(one["free"])
+    assert sum(chance * free for chance, free in zip(one["chances"], one["free"], strict=True)) == pytest.approx(60)
+    assert all(0 < chance <= 1 for chance in one["chances"])
+    assert len(plan.drawn) == 60
+    assert {row.row for row in plan.drawn.values()} <= set(scored.rows.tolist())
+
+
+def test_more_rows_are_new_rows_and_rounds_combine(run: Path) -> None:
+    first = reviewed(run)
+    both = reviewed(run, 100)
+    assert len(both.plan.drawn) == 160
+    assert both.audit is not None
+    assert first.audit is not None
+    assert both.audit.verdicts == 160
+    truth = truth_of()[both.run.rows].mean()
+    assert both.audit.share.low <= truth <= both.audit.share.high
+    assert both.audit.share.high - both.audit.share.low < first.audit.share.high - first.audit.share.low
+    reviewed(run, 1000)
+    with pytest.raises(InputError, match="every unlabelled row"):
+        reviewed(run, 1)
+
+
+def test_verdicts_that_contradict_the_labels_are_said_to(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.csv")
+    agrees, contradicts = (reviewed(finished_run(tmp_path / str(share), table, share=share)) for share in (0.35, 0.06))
+    assert agrees.disagreements == []
+    assert agrees.share is not None
+    assert agrees.audit is not None
+    assert agrees.share.high - agrees.share.low < agrees.audit.share.high - agrees.audit.share.low
+    assert "share" in contradicts.disagreements
+    assert contradicts.audit is not None
+    assert contradicts.share == contradicts.audit.share
+
+
+@pytest.mark.parametrize("text", ["precision±0.03", "precision+-0.03", "precision +/- 0.03", "precision=3%"])
+def test_goals(text: str) -> None:
+    assert Goal.of(text) == Goal("precision", 0.03)
+
+
+@pytest.mark.parametrize("text", ["precision", "f1±0.03", "precision±0", "precision±3", "±0.03", "share±0.0.3"])
+def test_goals_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match="--stop-when"):
+        Goal.of(text)
+
+
+def test_when_enough_is_judged(run: Path) -> None:
+    found = reviewed(run)
+    assert is_reached(Goal("share", 0.3), found)
+    assert "enough rows are judged" in progress_to(Goal("share", 0.3), found)
+    assert not is_reached(Goal("share", 0.001), found)
+    assert "more verdicts" in progress_to(Goal("share", 0.001), found)
+
+
+# A new fit ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_refit_gets_the_truths_of_judged_rows_and_their_share(run: Path, tmp_path: Path) -> None:
+    state = reviewed(run)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name", drop=("b",))  # other columns, same rows
+    rows = reviewed_rows(run, source, source.read())
+    assert rows.judged.sum() == 60
+    assert np.array_equal(rows.labels[rows.judged] == 1, truth_of()[rows.judged])
+    assert state.share is not None
+    assert rows.prior == (state.share.value, state.share.low, state.share.high)
+    rows.carry(tmp_path / "next")
+    plan = ReviewFolder(tmp_path / "next").plan()
+    assert plan is not None
+    assert (len(plan.rounds), plan.before[0].verdicts) == (1, 60)
+    assert len(ReviewFolder(tmp_path / "next").verdicts()) == 60
+
+
+@pytest.mark.parametrize(("change", "why"), [("value", "have changed"), ("label", "labels"), ("row", "rows")])
+def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, why: str) -> None:
+    state = reviewed(run)
+    frame = pd.read_csv(tmp_path / "table.csv")
+    row = next(iter(state.plan.drawn.values())).row
+    if change == "row":
+        frame = frame.iloc[:-1]
+    else:
+        frame.loc[row, "a" if change == "value" else "label"] = 1
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
+    with pytest.raises(InputError, match=why):
+        reviewed_rows(run, source, source.read())
+
+
+def test_a_review_without_verdicts_cannot_be_learned_from(run: Path, tmp_path: Path) -> None:
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
+    with pytest.raises(InputError, match="no verdicts yet"):
+        reviewed_rows(run, source, source.read())
+
+
+# The command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_from_draw_to_page(run: Path, tmp_path: Path) -> None:
+    drawn = punce_command("review", run, "--rows", 50, "--for", "precision")
+    assert drawn.returncode == 0, drawn.stderr
+    file = run / "review" / "review.csv"
+    frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+    assert list(frame.columns) == ["key", "id", "verdict", "a", "b", "note"]
+    assert set(frame["note"]) == {"'=1+1", "<script>window.hacked = 1</script>"}
+    first = filled_in(file, tmp_path / "filled.csv", yes="1.0", no="FALSE")
+    done = punce_command("review", run, "--verdicts", first, "--stop-when", "precision+-0.2")
+    assert done.returncode == 0, done.stderr
+    assert "50 rows judged, 0 open" in done.stdout
+    assert "enough rows are judged" in done.stdout
+    page = ReportContent.read(run / "report.json")
+    assert page.judged is not None
+    assert [number.name for number in page.judged.numbers] == list(QUANTITIES)
+    assert "Judged by people" in (run / "report.html").read_text()
+    assert json.loads((run / "review" / "audit.json").read_text())["verdicts"] == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--for", "f1"], "--for must be one of"),
+        (["--stop-when", "soon"], "--stop-when must name"),
+        (["--verdicts", "nowhere.csv"], "no review yet"),
+    ],
+)
+def test_mistakes_are_one_line(run: Path, arguments: list[str], why: str) -> None:
+    done = punce_command("review", run, *arguments)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (run / "review" / "draw.json").exists()
+
+
+def test_what_is_no_finished_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a run folder"):
+        scored_run(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="not finished"):
+        scored_run(tmp_path)

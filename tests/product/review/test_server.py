@@ -1,0 +1,150 @@
+"""The local page's server: who may ask it, what it keeps, and that nothing else gets out."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from punce.data.image_files import ImageFiles
+from punce.data.user_data import UserData
+from punce.product.review.files import picture_of
+from punce.product.review.job import draw_rows
+from punce.product.review.run import scored_run
+from punce.product.review.server import Desk, ReviewServer
+from punce.product.review.store import ReviewFolder
+
+ME = {"Content-Type": "application/json"}
+
+
+class Client:
+    def __init__(self, server: ReviewServer) -> None:
+        self.server, self.session = server, ""
+
+    def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
+        sent = {"X-Punce-Session": self.session, **({} if body is None else ME), **headers}
+        text = body if isinstance(body, str | None) else json.dumps(body)
+        connection.request(
+            "GET" if body is None else "POST", path, text, {k.replace("_", "-"): v for k, v in sent.items()}
+        )
+        answer = connection.getresponse()
+        content = answer.read()
+        is_json = answer.headers.get_content_type() == "application/json"
+        return answer.status, json.loads(content) if is_json else content, answer.headers
+
+    def open(self) -> None:
+        self.session = self.ask("/session", {"token": self.server.desk.token})[1]["session"]
+
+
+@pytest.fixture
+def client(run: Path) -> Iterator[Client]:
+    scored = scored_run(run)
+    data = scored.data()
+    draw_rows(scored, data, "share", 20, seed=0)
+    with ReviewServer(Desk(scored, data, None, "ann")) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield Client(server)
+        server.shutdown()
+        thread.join()
+
+
+def test_the_token_opens_one_session(client: Client) -> None:
+    token = client.server.desk.token
+    assert client.ask("/session", {"token": "guess"})[0] == 403
+    status, answer, _ = client.ask("/session", {"token": token})
+    assert status == 200
+    assert client.ask("/session", {"token": token})[0] == 403
+    assert client.ask("/state")[0] == 403
+    client.session = answer["session"]
+    assert client.ask("/state")[0] == 200
+
+
+def test_the_page_holds_no_data_and_admits_only_its_own_script(client: Client) -> None:
+    status, html, headers = client.ask("/")
+    assert status == 200
+    plan = ReviewFolder(client.server.desk.run.folder).plan()
+    assert plan is not None
+    assert not any(one.id.encode() in html or key.encode() in html for key, one in plan.drawn.items())
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Host": ""}, {"Origin": "http://evil.example"}, {"Origin": "null"}]
+)
+def test_other_names_and_origins_get_nothing(client: Client, headers: dict[str, str]) -> None:
+    client.open()
+    for path in ("/", "/state"):
+        assert client.ask(path, **headers)[0] == 403
+    assert client.ask("/verdict", {"key": "x", "verdict": "yes"}, **headers)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/../config.json", "/review/draw.json", "/row?key=../../config.json", "/row", "/%2e%2e/"]
+)
+def test_nothing_but_drawn_rows_is_reached(client: Client, path: str) -> None:
+    client.open()
+    assert client.ask(path)[0] == 404
+    assert client.ask(path, {"key": "x"})[0] == 404
+
+
+def test_requests_that_are_no_small_json_objects_are_refused(client: Client) -> None:
+    client.open()
+    assert client.ask("/verdict", "x" * 5000)[0] == 413
+    assert client.ask("/verdict", "{")[0] == 400
+    assert client.ask("/verdict", "[1]")[0] == 400
+    assert client.ask("/verdict", {"key": "x", "verdict": 1})[0] == 400
+    assert client.ask("/verdict", "{}", Content_Type="text/plain")[0] == 415
+    assert client.ask("/verdict", {"key": "nothing", "verdict": "yes"})[0] == 404
+
+
+def test_a_verdict_is_on_disk_before_it_is_answered(client: Client) -> None:
+    client.open()
+    cards = client.ask("/state")[1]["cards"]
+    assert [card["verdict"] for card in cards] == [""] * 20
+    key = cards[0]["key"]
+    assert client.ask("/verdict", {"key": key, "verdict": "perhaps"})[0] == 400
+    status, state, _ = client.ask("/verdict", {"key": key, "verdict": "yes"})
+    assert (status, state["cards"][0]["verdict"]) == (200, "yes")
+    said = ReviewFolder(client.server.desk.run.folder).verdicts()
+    assert [(one.key, one.verdict, one.who) for one in said] == [(key, "yes", "ann")]
+    for card in cards[1:]:
+        state = client.ask("/verdict", {"key": card["key"], "verdict": "no"})[1]
+    assert [number["name"] for number in state["numbers"]] == ["Share of positives", "Precision", "Recall", "Accuracy"]
+
+
+def test_a_row_shows_its_columns_and_no_probability_unless_asked_for(client: Client) -> None:
+    client.open()
+    key = client.ask("/state")[1]["cards"][0]["key"]
+    row = client.ask(f"/row?key={key}")[1]
+    assert [name for name, _ in row["columns"]] == ["a", "b", "note"]
+    assert "probability" not in row
+    client.server.desk.show_probability = True
+    assert 0 <= client.ask(f"/row?key={key}")[1]["probability"] <= 1
+    assert client.ask(f"/picture?key={key}")[0] == 404
+
+
+def test_pictures_are_made_anew(tmp_path: Path) -> None:
+    Image.new("RGB", (3000, 20), "red").save(tmp_path / "a.png")
+    data = UserData("image", ImageFiles(tmp_path, ("a.png",), 8, 3), None, pd.Index(["a.png"]), "pictures")
+    shown = picture_of(data, 0, 900)
+    assert shown is not None
+    assert shown.size == (900, 6)
+    array = UserData("image", np.zeros((1, 1, 9, 9), dtype=np.uint8), None, pd.Index(["0"]), "array")
+    shown = picture_of(array, 0, 900)
+    assert shown is not None
+    assert shown.size == (9, 9)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from punce.product.review.store import NO, UNSURE, YES, ReviewFolder, Verdict, key_of, settle
+
+
+def test_a_line_that_was_cut_off_costs_only_itself(tmp_path: Path) -> None:
+    folder = ReviewFolder(tmp_path)
+    folder.append([Verdict("a", YES, "ann"), Verdict("b", NO, "ann")])
+    with folder.log.open("ab") as file:
+        file.write(b'{"key": "c", "verd')
+    assert [one.key for one in folder.verdicts()] == ["a", "b"]
+    folder.append([Verdict("d", UNSURE, "ann")])
+    assert [one.key for one in folder.verdicts()] == ["a", "b", "d"]
+
+
+def test_the_last_word_of_each_person_and_then_the_majority_counts() -> None:
+    said = [
+        ("a", YES, "ann"),
+        ("a", NO, "ann"),
+        ("b", YES, "ann"),
+        ("b", NO, "bob"),
+        ("c", YES, "ann"),
+        ("c", NO, "bob"),
+    ]
+    said += [("c", YES, "cy"), ("d", UNSURE, "ann"), ("e", UNSURE, "ann"), ("e", NO, "bob"), ("foreign", YES, "ann")]
+    settled = settle([Verdict(*one) for one in said], "abcdef")
+    assert settled.positive == {"a": False, "c": True, "e": False}
+    assert (settled.disputed, settled.unsure, settled.disagreed) == ({"b"}, {"d"}, {"b", "c"})
+    assert settled.seen == set("abcde")
+
+
+@pytest.mark.parametrize("row", [0, 1, 19, 20, 12345, 10**9])
+def test_keys_are_words_without_vowels_or_digits(row: int) -> None:
+    key = key_of("bcdf", row)
+    assert not set(key) & set("aeiouy0123456789")
+    assert key != key_of("bcdf", row + 1)
