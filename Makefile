@@ -1,6 +1,7 @@
 # make demo   set up and run the main job on the embedded data
 # make test   set up and run the tests
 # make slow   the long tests; make mutants: break the code on purpose, the tests must notice
+# make docs   the documentation as a site, in site/
 # make lint   ruff, mypy (strict), import layers
 
 VENV ?= .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 
-.PHONY: demo test slow mutants lint clean
+.PHONY: demo test slow mutants docs lint clean
 
 # The whole environment is pinned by constraints.txt, so that two checkouts never differ.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -25,7 +26,7 @@ $(BASE): pyproject.toml constraints.txt
 
 $(READY): $(BASE)
 	@echo "Adding what tests and extras need: once, a minute or two"
-	$(PIP) -e ".[text,excel,cluster,tensorboard,dev]"
+	$(PIP) -e ".[text,excel,cluster,tensorboard,dev,docs]"
 	@touch $@
 
 demo: $(BASE)
@@ -40,11 +41,14 @@ slow: $(READY)
 mutants: $(READY)
 	$(BIN)/python -m tests.mutants
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs/*.py
+	$(BIN)/ruff format --check src tests benchmarks examples docs/*.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
