@@ -44,7 +44,7 @@ from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of
-from punce.options import check_arguments, check_options, check_weights, describe, ran_in_words
+from punce.options import automatic_encoder, check_arguments, check_options, check_weights, describe, ran_in_words
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario, Target
 from punce.storage.model_file import ModelFileError, read_model, write_model
@@ -73,8 +73,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             clustering) or "selfpu" (with ``loss=None``).
         transfer: "probe" freezes the encoder, "finetune" trains it further with the head.
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
-            ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts also a Hugging
-            Face encoder by name or folder, or "tfidf" (docs/text.md says what "auto" is).
+            ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts and pictures
+            also a Hugging Face encoder by name or folder, for texts "tfidf", for pictures a ``punce.encoders.Vision``
+            (docs/text.md and docs/images.md say what "auto" is).
         prior: share of positives among the *unlabelled* rows, or (share, low, high) with its 90 % interval, or "auto"
             to estimate it.
         scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
@@ -102,6 +103,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         threshold_: from which probability a row is called positive.
         ran_: what was trained, with the settings of each stage; for tables the members and their weights.
+        encoder_: the encoder that was used: `encoder`, or the pretrained one that "auto" found for pictures.
         setting_: "pnu" if there were labelled negatives, else "pu".
         labelling_: LabellingCheck: whether the labelled rows can be a random sample of the positives.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.
@@ -195,7 +197,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
-        way = check_options(self.kind_, self.get_params(deep=False))
+        self.encoder_ = automatic_encoder(self.kind_, np.shape(X), self.encoder)
+        way = check_options(self.kind_, {**self.get_params(deep=False), "encoder": self.encoder_})
         weights = None if sample_weight is None else row_weights(sample_weight, labels)
         kept, weights = by_propensity(labels, propensity, weights, self.seed_)
         if weights is not None:
@@ -243,8 +246,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         return prior
 
     def _settings(self, folder: Path | None, weights: Floats | None, truths: Labels | None) -> FitSettings:
-        as_given = ("loss", "risk", "transfer", "encoder", "scenario", "device", "progress")
+        as_given = ("loss", "risk", "transfer", "scenario", "device", "progress")
         return FitSettings(
+            encoder=self.encoder_,
             **{name: getattr(self, name) for name in as_given},
             prior=float("nan"),
             random_state=self.seed_,

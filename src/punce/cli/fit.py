@@ -20,7 +20,7 @@ _THRESHOLD = "accuracy, f1, precision=0.9, recall=0.95 or a probability."
 _TARGET = "Whom numbers and model are for: unlabelled, the rows of this file, or population, new rows."
 _AS_GIVEN = ("risk", "transfer", "encoder", "scenario", "target", "labelling", "epochs", "device")
 _LABELLING = "Labelled rows are a random sample of the positives (random) or prefer some of them (biased; tables)."
-_ENCODER = "auto, mlp, allconv, resnet18, identity, linear; for text tfidf or an encoder's name or folder."
+_ENCODER = "auto, mlp, allconv, resnet18, identity, linear, tfidf; of texts or images an encoder's name or folder."
 _REASONS = "Add a column to the ranked list: the columns or words that moved each row most (first 1,000 rows)."
 _REVIEW = "Run on the same file whose rows people judged (punce review): learn from their verdicts."
 _IN_WORDS = {

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.data.findings import DataCheck, DataFinding
-from punce.data.image_files import ImageFiles, unreadable_message
+from punce.data.image_files import EQUAL, LOOKS, ImageFiles, unreadable_message
 from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
 from punce.data.table_tally import LEAK, TableTally
@@ -35,6 +35,7 @@ def check(data: UserData | DataStream) -> DataCheck:
         raise InputError(f"{data.source} has no rows")
     notes = [DataFinding("info", "note", note) for note in dict.fromkeys([*data.notes, *tally.notes])]
     duplicates, duplicate_findings = _duplicates(tally, data.labels)
+    near = list(tally.near_duplicates(data.labels))
     return DataCheck(
         source=data.source,
         kind=data.kind,
@@ -44,7 +45,7 @@ def check(data: UserData | DataStream) -> DataCheck:
         unlabelled=tally.rows if data.labels is None else _count(data.labels, UNLABELLED),
         missing=tally.table.missing,
         duplicates=duplicates,
-        findings=(*_label_findings(data.labels), *tally.findings(), *duplicate_findings, *notes),
+        findings=(*_label_findings(data.labels), *tally.findings(), *duplicate_findings, *near, *notes),
     )
 
 
@@ -57,6 +58,8 @@ class _Tally:
         self.notes: list[str] = []
         self._hashes: list[Hashes] = []
         self._sample = RowSample()
+        self._looks: list[Hashes] = []
+        self._names: list[str] = []
         self._unreadable: list[str] = []
         self._non_finite: list[str] = []
         self._empty_texts = 0
@@ -80,16 +83,15 @@ class _Tally:
             self._add_array(batch)
 
     def _add_images(self, files: ImageFiles) -> None:
-        hashes = np.empty(len(files), dtype=np.uint64)
-        for row, name in enumerate(files.names):
-            picture = files.decode(row)
-            if isinstance(picture, str):
-                self._unreadable.append(f"{name} ({picture})")
-                # a fingerprint of its own: two unreadable files are not equal pictures
-                hashes[row] = hash_bytes(name.encode())
-            else:
-                hashes[row] = hash_bytes(picture.tobytes())
+        reasons = files.unreadable()
+        self._unreadable += [f"{files.names[row]} ({reason})" for row, reason in reasons.items()]
+        # a fingerprint of its own: two unreadable files are not equal pictures
+        own = {row: hash_bytes(files.names[row].encode()) for row in reasons}
+        hashes = files.known[EQUAL].copy()
+        hashes[list(own)] = list(own.values())
         self._hashes.append(hashes)
+        self._looks.append(files.known[LOOKS])
+        self._names += files.names
         self._folder = files.folder
 
     def _add_array(self, batch: UserData) -> None:
@@ -107,6 +109,23 @@ class _Tally:
         """One fingerprint per row, or none where the rows had no labels."""
         parts = self.table.hashes or self._hashes
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+    def near_duplicates(self, labels: Labels | None) -> Iterator[DataFinding]:
+        """Unlabelled pictures that are another version of a labelled one: rescaled, compressed, recoloured."""
+        if not self._looks or labels is None:
+            return
+        from punce.data.pictures import near_duplicates
+
+        found = near_duplicates(np.concatenate(self._looks), self.hashes, labels)
+        if not found:
+            return
+        pairs = [f"{self._names[row]} ({self._names[like]})" for row, like in found]
+        count = len({row for row, _ in found})
+        message = (
+            f"{count:,} unlabelled pictures look like a labelled one (in brackets): {', '.join(pairs[:_SHOWN])}; "
+            "label them too, or remove them"
+        )
+        yield DataFinding("warning", "near_duplicates", message, tuple(pairs))
 
     def findings(self) -> Iterator[DataFinding]:
         """What is odd, by kind."""

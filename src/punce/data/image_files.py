@@ -5,8 +5,7 @@ Labels come from a CSV (file, label) or from ``labelled/`` and ``unlabelled/`` s
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, as_labels
 
 if TYPE_CHECKING:
-    from PIL import Image
+    from punce.data.pictures import Picture, Square  # imported where pictures are decoded: tables need no Pillow
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 _DEFAULT_SIZE = 64
@@ -42,55 +41,105 @@ _FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name")
 class ImageFiles:
     """File names below a folder and the form the pictures are brought to: `channels` × `size` × `size`, uint8.
 
-    The whole picture is kept (stretched to a square, not cropped): what makes a row positive may sit at the edge.
+    Reads like an array (n, C, H, W) that is decoded when asked for: ``files[3]`` is a picture, ``files[rows]`` are
+    files again. What a pass over the files found out is kept in `known`, one array of n rows under each name.
     """
 
     folder: Path
     names: tuple[str, ...]
     size: int
     channels: int
+    asked_size: int | None = None
+    """The size that a person asked for, if one did; an encoder of its own size then uses this one."""
+    native_size: int | None = None
+    """The largest side of the first pictures, as their headers say."""
+    known: dict[str, npt.NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, rows: npt.NDArray[Any]) -> ImageFiles:
-        return replace(self, names=tuple(self.names[k] for k in rows))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, C, H, W) of the array that these files stand for."""
+        return (len(self), *self.form_shape)
+
+    @property
+    def form_shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        return self.channels, self.size, self.size
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, int | np.integer):
+            return self[[rows]].load()[0]
+        chosen = np.arange(len(self))[rows]
+        known = {name: values[chosen] for name, values in self.known.items()}
+        return replace(self, names=tuple(self.names[k] for k in chosen), known=known)
+
+    @property
+    def form(self) -> Square:
+        """What pictures are brought to."""
+        from punce.data.pictures import Square
+
+        return Square(self.size, self.channels)
 
     def load(self) -> npt.NDArray[np.uint8]:
         """All pictures, uint8 (n, C, H, W); raises with the names of those that cannot be read."""
-        pixels = np.empty((len(self), self.channels, self.size, self.size), dtype=np.uint8)
-        unreadable = self.unreadable(pixels)
-        if unreadable:
-            named = [f"{self.names[row]} ({reason})" for row, reason in unreadable.items()]
-            raise InputError(unreadable_message(self.folder, named))
+        self.look(keep=True)
+        self.require_readable()
+        pixels: npt.NDArray[np.uint8] = self.known[PIXELS]
         return pixels
 
-    def unreadable(self, pixels: npt.NDArray[np.uint8] | None = None) -> dict[int, str]:
-        """Why pictures cannot be read, by row; the others fill `pixels`, if given."""
-        reasons = {}
-        for row in range(len(self)):
-            picture = self.decode(row)
-            if isinstance(picture, str):
-                reasons[row] = picture
-            elif pixels is not None:
-                pixels[row] = picture
-        return reasons
+    def look(self, *, keep: bool = False) -> None:
+        """Decode every picture once, if that was not done: which cannot be read, and which are alike.
 
-    def decode(self, row: int) -> npt.NDArray[np.uint8] | str:
-        """One picture (C, H, W), or the reason why it cannot be read."""
-        from PIL import Image, ImageOps
+        With `keep` their pixels stay in memory.
+        """
+        from punce.data.pictures import pictures
 
-        try:
-            with warnings.catch_warnings():
-                # A small file can announce a picture that fills all memory: refuse it before it is decoded.
-                warnings.simplefilter("error", Image.DecompressionBombWarning)
-                with Image.open(self.folder / self.names[row]) as picture:
-                    upright = ImageOps.exif_transpose(_eight_bits(picture))
-                    square = upright.convert("L" if self.channels == 1 else "RGB").resize((self.size, self.size))
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Warning) as error:
-            return str(error).replace(str(self.folder / self.names[row]), self.names[row]) or type(error).__name__
-        pixels = np.asarray(square, dtype=np.uint8)
-        return pixels[None] if self.channels == 1 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+        if PIXELS in self.known or (REASON in self.known and not keep):
+            return
+        pixels = np.zeros(self.shape if keep else (0, *self.form_shape), dtype=np.uint8)
+        seen = Facts(len(self))
+        for rows, chunk in pictures(self.folder, self.names, self.form):
+            seen.add(rows, chunk)
+            for row, each in zip(range(rows.start, rows.stop), chunk if keep else (), strict=False):
+                if each.pixels is not None:
+                    pixels[row] = each.pixels
+        self.known.update(seen.columns | ({PIXELS: pixels} if keep else {}))
+
+    def unreadable(self) -> dict[int, str]:
+        """Why pictures cannot be read, by row; decodes them if nobody did."""
+        self.look()
+        reasons = self.known[REASON]
+        return {int(row): str(reasons[row]) for row in np.flatnonzero(reasons != "")}
+
+    def require_readable(self) -> None:
+        """Raise with the names of the pictures that cannot be read."""
+        if reasons := self.unreadable():
+            named = [f"{self.names[row]} ({reason})" for row, reason in reasons.items()]
+            raise InputError(unreadable_message(self.folder, named))
+
+
+PIXELS, REASON, EQUAL, LOOKS = "pixels", "reason", "equal", "looks"
+"""Names in :attr:`ImageFiles.known`."""
+
+
+class Facts:
+    """What a pass over n files finds out about each, whatever else the pass is for."""
+
+    def __init__(self, n: int) -> None:
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            REASON: np.full(n, "", dtype=object),
+            EQUAL: np.zeros(n, dtype=np.uint64),
+            LOOKS: np.zeros((n, 4), dtype=np.uint64),
+        }
+
+    def add(self, rows: slice, chunk: list[Picture]) -> None:
+        """Enter a chunk of pictures that were decoded."""
+        for row, each in zip(range(rows.start, rows.stop), chunk, strict=True):
+            self.columns[REASON][row] = each.reason
+            if each.pixels is not None:
+                self.columns[EQUAL][row], self.columns[LOOKS][row] = each.equal, each.looks
 
 
 def unreadable_message(folder: Path, unreadable: list[str]) -> str:
@@ -111,15 +160,16 @@ def list_images(folder: Path) -> list[str]:
     )
 
 
-def image_files(folder: Path, names: list[str], size: int | None = None) -> ImageFiles:
+def image_files(folder: Path, names: list[str], size: int | None = None, channels: int | None = None) -> ImageFiles:
     """Choose the common form: the pictures' own size if they share a small square one, else 64 × 64."""
-    if size is not None and size < 4:
+    if size is not None and channels is None and size < 4:  # a run may have learned from smaller ones of their own
         raise InputError(f"image_size must be at least 4 pixels, got {size}")
     sizes, modes = _headers(folder, names[:_PROBED])
     width, height = next(iter(sizes)) if len(sizes) == 1 else (0, -1)  # no common size: not square
     chosen = size or (width if width == height <= _LARGEST_NATIVE else _DEFAULT_SIZE)
     grey = bool(modes) and modes <= {"1", "L", "I;16", "I", "F"}
-    return ImageFiles(folder, tuple(names), chosen, 1 if grey else 3)
+    largest = max((max(each) for each in sizes), default=None)
+    return ImageFiles(folder, tuple(names), chosen, channels or (1 if grey else 3), size, largest)
 
 
 def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
@@ -135,17 +185,6 @@ def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue  # the check and the first load report it by name
     return sizes, modes
-
-
-def _eight_bits(picture: Image.Image) -> Image.Image:
-    """Deep grey pictures (16 bits and more) to 8 bits; convert() alone would clip them to white."""
-    from PIL import Image
-
-    if not picture.mode.startswith(("I", "F")):
-        return picture
-    values = np.asarray(picture, dtype=np.float64)
-    top = 65_535.0 if picture.mode.startswith("I;16") else max(float(values.max(initial=0.0)), 1.0)
-    return Image.fromarray(np.clip(values / top * 255.0, 0, 255).astype(np.uint8))
 
 
 # --- Labels -----------------------------------------------------------------------------------------------------------
@@ -170,6 +209,14 @@ def read_folder(
             "or sort the pictures into the subfolders labelled/ and unlabelled/"
         )
     return names, None, ()
+
+
+def usual_label(folder: Path, table: Path | None) -> str | None:
+    """The column called label of the folder's CSV file, which then need not be named."""
+    table = table or _only_csv(folder, None)
+    names = [] if table is None else open_table(table).names
+    has_files = any(name.lower() in _FILE_COLUMNS for name in names)
+    return next((name for name in names if name.lower() == "label"), None) if has_files else None
 
 
 def _only_csv(folder: Path, label: str | None) -> Path | None:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, get_args
 
@@ -14,7 +15,7 @@ import pandas as pd
 
 from punce.columns.number_forms import NumberForms, checked_decimal
 from punce.data.embeddings import check_features, read_npy, read_npz
-from punce.data.image_files import image_files, read_folder
+from punce.data.image_files import ImageFiles, image_files, read_folder, usual_label
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
 from punce.data.table_rows import read_table, stream_table
@@ -27,6 +28,7 @@ from punce.options import check_reading
 from punce.storage.files import existing, file_and_table
 
 _SHOWN = 5
+_FOLDER = "a folder of images"
 
 
 class ReadOptions(TypedDict, total=False):
@@ -41,7 +43,9 @@ class ReadOptions(TypedDict, total=False):
     drop: Sequence[str]
     keep: Sequence[str]
     image_size: int | None
+    image_channels: int | None
     skip_unreadable: bool
+    look: Callable[[ImageFiles], None] | None
     columns: Sequence[str] | None
     as_text: Sequence[str]
     sep: str | None
@@ -60,7 +64,8 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
       the only feature column holds long text);
     - ``.npy``, ``.npz``: embeddings (n, d), with labels in the archive or in another file named by `labels`;
     - a folder of images: labels from a CSV in it (or `labels`) with the columns file and `label`, or from the
-      subfolders ``labelled/`` and ``unlabelled/``. `skip_unreadable` leaves out pictures that cannot be read.
+      subfolders ``labelled/`` and ``unlabelled/``. `skip_unreadable` leaves out pictures that cannot be read. A
+      column called label need not be named. `look` goes over the files first, instead of a pass that only decodes them.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
     marks a positive; `setting` is "pu", or "pnu" where -1 marks negatives. `id` names the column of row names, `drop`
@@ -68,12 +73,19 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
     wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits are names (01 is not
     1).
 
-    What is found out about a file can be said instead: `sep`, `encoding`, `header` ("yes", or "no": columns are called
-    column_1 …), `decimal` ("." or ",") and `table` (of a database, a workbook or an archive; also ``file::table``).
-    `number_forms` are those of an earlier file, for numbers that can be read in two ways.
+    What is found out about a file can be said instead: `image_size`, `image_channels` (1 or 3), `sep`, `encoding`,
+    `header` ("yes", or "no": columns are called column_1 …), `decimal` ("." or ",") and `table` (of a database, a
+    workbook or an archive; also ``file::table``). `number_forms` are those of an earlier file, for numbers
+    that can be read in two ways.
     """
     request = _request(path, label, options)
+    if label is None and input_form(request.path) == _FOLDER:
+        request = replace(request, roles=replace(request.roles, label=usual_label(request.path, request.labels)))
     data = _reader(request)(request)
+    if request.look is not None and isinstance(data.features, ImageFiles):
+        request.look(data.features)
+    if request.skip_unreadable:
+        data = without_unreadable(data)
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
     return data
@@ -94,7 +106,16 @@ def stream(
     if reader is read_table:
         return stream_table(request, batch_rows)
     data = reader(request)  # pictures and mapped arrays are on disk still
-    return DataStream(data.kind, data.source, data.labels, data.batches, batch_rows, data.notes)
+    return DataStream(data.kind, data.source, data.labels, partial(_batches, data, request), batch_rows, data.notes)
+
+
+def _batches(data: UserData, request: Request, size: int) -> Iterator[UserData]:
+    """The rows in batches; each batch of pictures is looked at on its own, and then forgotten."""
+    for batch in data.batches(size):
+        if request.look is not None and isinstance(batch.features, ImageFiles):
+            batch = replace(batch, features=batch.features[:])  # what is found out is not kept with the others
+            request.look(batch.features)
+        yield without_unreadable(batch) if request.skip_unreadable else batch
 
 
 def check_request(path: str | Path, label: str | None = None, **options: Unpack[ReadOptions]) -> None:
@@ -128,7 +149,9 @@ def _request(path: str | Path, label: str | None, options: ReadOptions) -> Reque
         setting=setting,
         labels=None if labels is None else existing(labels),
         image_size=options.get("image_size"),
+        image_channels=options.get("image_channels"),
         skip_unreadable=options.get("skip_unreadable", False),
+        look=options.get("look"),
         columns=None if columns is None else tuple(columns),
         as_text=as_text if id is None else (*as_text, id),
         file=FileOptions(options.get("sep"), options.get("encoding"), options.get("header", "auto"), table),
@@ -149,7 +172,7 @@ def input_form(path: Path) -> str:
     if (form := form_of(path)) is not None:
         return form
     if path.is_dir():
-        return "a folder of images"
+        return _FOLDER
     ending = path.suffix.lower()
     if ending in (".npy", ".npz"):
         return f"a {ending} file"
@@ -163,7 +186,7 @@ def input_form(path: Path) -> str:
 
 def _reader(request: Request) -> Callable[[Request], UserData]:
     form = input_form(request.path)
-    if form == "a folder of images":
+    if form == _FOLDER:
         return _read_images
     return _read_arrays if form in ("a .npy file", "a .npz file") else read_table
 
@@ -215,13 +238,12 @@ def _read_images(request: Request) -> UserData:
     names, labels, notes = read_folder(
         request.path, request.labels, request.roles.label, request.positive, request.setting
     )
-    files = image_files(request.path, names, request.image_size)
-    data = UserData("image", files, labels, pd.Index(names), str(request.path), notes)
-    return _without_unreadable(data) if request.skip_unreadable else data
+    files = image_files(request.path, names, request.image_size, request.image_channels)
+    return UserData("image", files, labels, pd.Index(names), str(request.path), notes)
 
 
-def _without_unreadable(data: UserData) -> UserData:
-    """The rows whose pictures can be read; the others are listed. Every picture is decoded once for it."""
+def without_unreadable(data: UserData) -> UserData:
+    """The rows whose pictures can be read; the others are listed."""
     reasons = data.features.unreadable()
     if not reasons:
         return data

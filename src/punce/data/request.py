@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from punce.columns.number_forms import NumberForms
 from punce.columns.written import Decimal
+from punce.data.image_files import ImageFiles
 from punce.data.table_file import FileOptions
 from punce.data.tables import Roles
 from punce.errors import InputError
@@ -27,7 +29,10 @@ class Request:
     setting: Setting
     labels: Path | None
     image_size: int | None
+    image_channels: int | None
     skip_unreadable: bool
+    look: Callable[[ImageFiles], None] | None
+    """What goes over a folder of pictures before anything else does."""
     columns: tuple[str, ...] | None
     as_text: tuple[str, ...]
     """Columns of a CSV file that keep their spelling, the row names among them."""

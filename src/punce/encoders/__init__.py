@@ -17,6 +17,7 @@ from punce.encoders.linear import Linear
 from punce.encoders.mlp import MLP
 from punce.encoders.resnet18 import ResNet18
 from punce.encoders.transformer import Transformer
+from punce.encoders.vision import Vision
 from punce.errors import InputError
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -48,5 +49,5 @@ def row_options(name: str, row_shape: tuple[int, ...]) -> dict[str, int]:
     return {"in_channels": channels, "image_size": height}
 
 
-__all__ = ["ENCODERS", "MLP", "AllConv", "Encoder", "Identity", "Linear", "ResNet18", "Transformer"]
+__all__ = ["ENCODERS", "MLP", "AllConv", "Encoder", "Identity", "Linear", "ResNet18", "Transformer", "Vision"]
 __all__ += ["build_encoder", "row_options"]

@@ -1,4 +1,4 @@
-"""A pretrained text encoder in the form Hugging Face publishes: found, checked, fingerprinted and loaded.
+"""A pretrained encoder in the form Hugging Face publishes: found, checked, fingerprinted and loaded.
 
 A name is first turned into a folder (the hub's cache, or a folder of one's own), and only the folder is loaded:
 weights from safetensors alone, never a pickle, never code that lies in the folder. ``transformers`` is imported here
@@ -12,10 +12,11 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -40,35 +41,53 @@ _TOKENIZER_FILES = (
     "spiece.model",
     "tokenizer.model",
 )
-_FETCHED = ["config.json", "*.safetensors", _INDEX, *_TOKENIZER_FILES]  # no pickle and no code leaves the hub
 _SHOWN = 3
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sort:
+    """Encoders of texts or of pictures: what names one, and which files beside the weights decide an embedding."""
+
+    reads: str
+    variable: str
+    files: tuple[str, ...]
+    prepares: str
+    """What those files say."""
+    without: str
+    """What works without the package transformers."""
+
+    @property
+    def named(self) -> str | None:
+        """The encoder that the environment names, if any."""
+        return os.environ.get(self.variable, "").strip() or None
+
+
+TEXT = Sort("text", VARIABLE, _TOKENIZER_FILES, "tokeniser", "texts are read as word counts (encoder='tfidf')")
 
 
 def has_transformers() -> bool:
-    """Whether the extra ``punce[text]`` is installed."""
+    """Whether the package transformers is installed."""
     return importlib.util.find_spec("transformers") is not None
 
 
-def require_transformers(who: str) -> None:
-    """Raise an error if the extra is missing; it says how to get it and what works without it."""
+def require_transformers(who: str, sort: Sort = TEXT) -> None:
+    """Raise an error if it is missing; it says how to get it and what works without it."""
     if not has_transformers():
-        raise InputError(
-            f"{who} needs the package transformers: pip install 'punce[text]'; without it texts are read as word "
-            "counts (encoder='tfidf')"
-        )
+        raise InputError(f"{who} needs the package transformers: pip install 'punce[text]'; without it {sort.without}")
 
 
 def named_encoder() -> str | None:
     """The encoder that the environment names, if any."""
-    return os.environ.get(VARIABLE, "").strip() or None
+    return TEXT.named
 
 
-def find_folder(source: str | Path) -> Path:
+def find_folder(source: str | Path, sort: Sort = TEXT) -> Path:
     """The folder of an encoder: a path, an installed package with weights in it, or a name on the hub.
 
     What is on the hub is fetched unless it is in the hub's cache. An installed package is not imported.
     """
-    require_transformers(f"the encoder {str(source)!r}")
+    require_transformers(f"the encoder {str(source)!r}", sort)
     path = Path(source).expanduser()
     if path.is_dir():
         return path
@@ -76,18 +95,34 @@ def find_folder(source: str | Path) -> Path:
         return installed
     if _looks_like_a_path(str(source)):
         raise InputError(f"there is no encoder folder {path}; give a folder with config.json and {_WEIGHTS}")
-    return _from_hub(str(source))
+    return _from_hub(str(source), sort)
 
 
-def fingerprint(folder: Path) -> str:
+def fingerprint(folder: Path, sort: Sort = TEXT) -> str:
     """sha256 over the names and contents of the files that decide an embedding: weights, configuration, tokeniser."""
-    files = [*weight_files(folder), folder / "config.json", *(folder / name for name in _TOKENIZER_FILES)]
+    files = [*weight_files(folder), folder / "config.json", *(folder / name for name in sort.files)]
     digest = hashlib.sha256()
     for path in sorted(path for path in files if path.is_file()):
         with path.open("rb") as file:
             # Names count too: the same bytes under another name are read as something else.
             digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
+
+
+def find_again(spec: dict[str, Any], sort: Sort, fingerprint_of: Callable[[str], str], build: Callable[[str], T]) -> T:
+    """The encoder a model file speaks of, found where it was or where the variable points; refused if other."""
+    seen = []
+    for source in dict.fromkeys(source for source in (spec["source"], sort.named) if source):
+        try:
+            if fingerprint_of(source) == spec["sha256"]:
+                return build(source)
+            seen.append(f"{source} holds other weights or another {sort.prepares}")
+        except InputError as error:
+            seen.append(str(error))
+    raise InputError(
+        f"the model was trained on the {sort.reads} encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which "
+        f"was not found: {'; '.join(seen)}. Set {sort.variable} to the folder that holds it"
+    )
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -108,15 +143,22 @@ def weight_files(folder: Path) -> list[Path]:
 
 def load_pretrained(folder: Path) -> tuple[nn.Module, Any]:
     """Network (float32, without a pooling layer) and tokeniser of a folder. The global random stream is left alone."""
-    weight_files(folder)
-    if (folder / "adapter_config.json").exists():
-        raise InputError(f"{folder} holds an adapter, not an encoder; merge it into its base model first")
-    _refuse_foreign_attention(folder)
     # transformers initialises layers at random before it fills them, which would move the caller's stream.
     with quietly(), torch.random.fork_rng(devices=[]):
-        network, tokenizer = _load_network(folder, _load_config(folder)), _load_tokenizer(folder)
+        network, tokenizer = load_network(folder, load_config(folder))[0], _load_tokenizer(folder)
+        if getattr(network, "pooler", None) is not None:
+            network.pooler = None  # type: ignore[assignment]  # punce pools itself; often its weights are not there
         _try_out(folder, network, tokenizer)
     return network, tokenizer
+
+
+def weights_digest(network: nn.Module) -> str:
+    """sha256 of the weights of a network as they are now."""
+    digest = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _looks_like_a_path(source: str) -> bool:
@@ -134,16 +176,17 @@ def _installed_folder(name: str) -> Path | None:
     return next((folder for folder in folders if (folder / "config.json").is_file()), None)
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, sort: Sort) -> Path:
     from huggingface_hub import snapshot_download
 
+    fetched = ["config.json", "*.safetensors", _INDEX, *sort.files]  # no pickle and no code leaves the hub
     try:
-        return Path(snapshot_download(name, allow_patterns=_FETCHED, ignore_patterns=["*/*"]))
+        return Path(snapshot_download(name, allow_patterns=fetched, ignore_patterns=["*/*"]))
     except Exception as error:  # huggingface_hub has two dozen kinds of errors, and to the caller all mean the same
         why = str(error).strip().split("\n")[0].rstrip(". ")
         raise InputError(
             f"the encoder {name!r} cannot be reached ({why}). Give the path of a folder that holds it (config.json, "
-            f"{_WEIGHTS}, tokenizer.json) as encoder, or set {VARIABLE} to one"
+            f"{_WEIGHTS}, {sort.files[0]}) as encoder, or set {sort.variable} to one"
         ) from error
 
 
@@ -157,10 +200,15 @@ def _no_weights(folder: Path) -> InputError:
     return InputError(f"{folder} holds no {_WEIGHTS}: it is not the folder of an encoder")
 
 
-def _load_config(folder: Path) -> Any:
+def load_config(folder: Path) -> Any:
+    """The configuration of a folder whose weights and wishes are harmless."""
     from transformers import AutoConfig
 
-    with _naming(folder, "configuration"):
+    weight_files(folder)
+    if (folder / "adapter_config.json").exists():
+        raise InputError(f"{folder} holds an adapter, not an encoder; merge it into its base model first")
+    _refuse_foreign_attention(folder)
+    with naming(folder, "configuration"):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(
@@ -179,7 +227,7 @@ def _refuse_foreign_attention(folder: Path) -> None:
         own = [str(name) for key, name in value.items() if key.endswith("attn_implementation") and "/" in str(name)]
         return [*own, *(name for part in value.values() for name in asked(part))]
 
-    with _naming(folder, "configuration"):
+    with naming(folder, "configuration"):
         names = asked(_read_json(folder / "config.json"))
     if names:
         raise InputError(f"{folder / 'config.json'} asks for attention code from the hub ({names[0]}); it is never run")
@@ -187,15 +235,16 @@ def _refuse_foreign_attention(folder: Path) -> None:
 
 def _try_out(folder: Path, network: nn.Module, tokenizer: Any) -> None:
     """One token through the network: what a configuration got wrong shows here and not in the middle of a fit."""
-    with _naming(folder, "network"), torch.no_grad():
+    with naming(folder, "network"), torch.no_grad():
         ids = torch.tensor([[tokenizer.pad_token_id, 0]])
         network(input_ids=ids, attention_mask=torch.ones_like(ids))
 
 
-def _load_network(folder: Path, config: Any) -> nn.Module:
+def load_network(folder: Path, config: Any) -> tuple[nn.Module, bool]:
+    """The network (float32), and whether the folder holds the weights of its pooling layer too."""
     from transformers import AutoModel
 
-    with _naming(folder, "network"):
+    with naming(folder, "network"):
         network, info = AutoModel.from_pretrained(
             folder,
             config=config,
@@ -205,20 +254,18 @@ def _load_network(folder: Path, config: Any) -> nn.Module:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    # Missing weights would stay random without an error. The pooler is not used, so it may be missing.
+    # Missing weights would stay random without an error. Those of the pooler may: it is not used then.
     missing = sorted(key for key in info["missing_keys"] if "pooler." not in key)
     if missing or info["mismatched_keys"]:
         odd = missing or sorted(map(str, info["mismatched_keys"]))
         raise InputError(f"{folder}: the weights do not fill the network; {len(odd)} are missing, first {odd[:_SHOWN]}")
-    if getattr(network, "pooler", None) is not None:
-        network.pooler = None  # punce pools itself; often these weights are not in the file at all
-    return network  # type: ignore[no-any-return]
+    return network, not info["missing_keys"]
 
 
 def _load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
-    with _naming(folder, "tokeniser"):
+    with naming(folder, "tokeniser"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if tokenizer.pad_token_id is None:
         raise InputError(f"{folder}: the tokeniser has no padding token, so this is not a text encoder to pool over")
@@ -226,7 +273,8 @@ def _load_tokenizer(folder: Path) -> Any:
 
 
 @contextmanager
-def _naming(folder: Path, what: str) -> Iterator[None]:
+def naming(folder: Path, what: str) -> Iterator[None]:
+    """What goes wrong inside is said of this part of the folder."""
     try:
         yield
     except (OSError, ValueError, LookupError, ImportError, RuntimeError, TypeError, SafetensorError) as error:

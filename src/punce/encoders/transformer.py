@@ -7,7 +7,6 @@ longest row of a few rows of similar length.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from punce.encoders.encoder import Encoder, projector
-from punce.encoders.pretrained import VARIABLE, find_folder, fingerprint, load_pretrained, named_encoder
+from punce.encoders.pretrained import TEXT, find_again, find_folder, fingerprint, load_pretrained, weights_digest
 from punce.errors import InputError
 from punce.training.progress import StageProgress
 
@@ -137,11 +136,7 @@ class Transformer(Encoder):
 
     def weights_digest(self) -> str:
         """sha256 of the network's weights as they are now, without projector and online head."""
-        digest = hashlib.sha256()
-        for name, tensor in self.backbone.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-        return digest.hexdigest()
+        return weights_digest(self.backbone)
 
     @property
     def is_trained(self) -> bool:
@@ -160,18 +155,8 @@ class Transformer(Encoder):
 
         The fingerprint of the folder decides. Weights that were trained since are for the model file to keep.
         """
-        sources = dict.fromkeys(source for source in (spec["source"], named_encoder()) if source)
-        seen = []
-        for source in sources:
-            try:
-                if fingerprint(find_folder(source)) == spec["sha256"]:
-                    return cls(source, **spec["options"])
-                seen.append(f"{source} holds other weights or another tokeniser")
-            except InputError as error:
-                seen.append(str(error))
-        raise InputError(
-            f"the model was trained on the text encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which was "
-            f"not found: {'; '.join(seen)}. Set {VARIABLE} to the folder that holds it"
+        return find_again(
+            spec, TEXT, lambda source: fingerprint(find_folder(source)), lambda source: cls(source, **spec["options"])
         )
 
 

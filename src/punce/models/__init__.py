@@ -6,6 +6,7 @@ Add a route: one file with a class that has what :class:`~punce.models.route.Rou
 from __future__ import annotations
 
 from punce.datasets.dataset import Kind
+from punce.models.image import ImageRoute
 from punce.models.kinds import kind_of
 from punce.models.network import NetworkRoute
 from punce.models.route import FitSettings, Fitted, Route
@@ -14,9 +15,20 @@ from punce.models.text import TextRoute
 
 ROUTES: dict[Kind, type[Route]] = {
     "table": TableRoute,
-    "image": NetworkRoute,
+    "image": ImageRoute,
     "embedding": NetworkRoute,
     "text": TextRoute,
 }
 
-__all__ = ["ROUTES", "FitSettings", "Fitted", "Kind", "NetworkRoute", "Route", "TableRoute", "TextRoute", "kind_of"]
+__all__ = [
+    "ROUTES",
+    "FitSettings",
+    "Fitted",
+    "ImageRoute",
+    "Kind",
+    "NetworkRoute",
+    "Route",
+    "TableRoute",
+    "TextRoute",
+    "kind_of",
+]

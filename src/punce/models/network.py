@@ -39,6 +39,8 @@ from punce.views import View, build_view
 
 log = logging.getLogger("punce")
 
+BRIGHTNESS_OF = "brightness of channel {}"
+"""What new pictures are compared with those of the fit by."""
 _HELD_OUT = 0.2
 _SCARCE = 100  # labelled rows below which more of them are held out, so that recall means something
 _HELD_OUT_SCARCE = 0.3
@@ -137,7 +139,7 @@ class NetworkRoute:
         """The numbers of an embedding, or the mean of each channel of a picture."""
         x = as_tensor(X)
         values = x if x.ndim == 2 else x.mean((2, 3), dtype=torch.float32)
-        name = "x{}" if x.ndim == 2 else "brightness of channel {}"
+        name = "x{}" if x.ndim == 2 else BRIGHTNESS_OF
         return plain_columns(values.float().numpy(), [name.format(i) for i in range(values.shape[1])])
 
     def embed(self, X: Any) -> Floats:
@@ -299,7 +301,7 @@ def view_for(x: Tensor) -> dict[str, Any]:
     """Colour images are recoloured and flipped, grey ones (digits, scans) are not; embeddings get noise."""
     if x.dim() == 2:
         return {"name": "embedding", "options": {}}
-    return {"name": "cifar" if x.shape[1] == 3 else "digit", "options": {}}
+    return {"name": "crop_flip_colour" if x.shape[1] == 3 else "digit", "options": {}}
 
 
 def encoder_for(x: Tensor, name: str) -> dict[str, Any]:

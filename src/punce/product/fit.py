@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.options import ALWAYS, check_options, ran_in_words
+from punce.models.image import look
+from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import ranked_rows, report_content, started_map
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, asked_reasons, read_and_check
@@ -69,16 +71,16 @@ def run_fit(
     run on the same file whose rows people judged: their verdicts are learned from.
     """
     PUClassifier(**model.arguments()).check_arguments()
-    data, checked = read_and_check(source, say)
+    data, checked = read_and_check(source, say, look=partial(_look, model))
     reviewed = None if review is None else reviewed_rows(review, source, data)
     if reviewed is not None and reviewed.prior is not None and model.prior == "auto":
         model = replace(model, prior=reviewed.prior)
     classifier = PUClassifier(**model.arguments(), progress=True).set_params(kind=data.kind)
-    options = {"data": asdict(source), "model": model.applying(data.kind), **asked_reasons(data.kind, reasons)}
+    options = {"data": asdict(source), "model": model.applying(data), **asked_reasons(data.kind, reasons)}
     options |= {"review": reviewed.as_config()} if reviewed else {}
     folder = RunFolder(out, {**options, "scores": scores, "rows": len(data)})
     with folder.held(say):
-        X = data.load()
+        X = data.features  # pictures were decoded once, while they were read
         noted = _fit(classifier, X, data.labels, folder, reviewed)
         outcome = FitOutcome(out, classifier, data, noted, reviewed)
         if collectives.rank() == 0:
@@ -87,6 +89,13 @@ def run_fit(
             if reviewed is not None:
                 finish_review(out)
     return outcome
+
+
+def _look(model: ModelOptions, files: ImageFiles) -> None:
+    """The one pass over a folder of pictures: it says which cannot be read, and leaves what the fit needs."""
+    encoder = automatic_encoder("image", files.shape, model.encoder)
+    check_options("image", {**model.arguments(), "encoder": encoder}, model.chosen)
+    look(files, encoder, model.device, progress=True)
 
 
 def _reading(data: UserData) -> dict[str, Any]:
@@ -238,6 +247,6 @@ def target_in_words(classifier: PUClassifier) -> str:
 
 def _options_in_words(classifier: PUClassifier) -> str:
     """The arguments that had an effect."""
-    asked = classifier.get_params(deep=False)
+    asked = {**classifier.get_params(deep=False), "encoder": classifier.encoder_}
     way = check_options(classifier.kind_, asked)
     return ", ".join(f"{name} {asked[name]}" for name in ("encoder", *ALWAYS, *way.options))

@@ -16,6 +16,7 @@ import pandas as pd
 from punce import __version__
 from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
+from punce.data.image_files import ImageFiles
 from punce.judging.calibration import with_share
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
@@ -146,15 +147,20 @@ def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:
     if data.kind == "text":
         return {"texts": [X[int(i)] for i in rows]}
     if data.kind == "image":
-        return {"images": [np.asarray(X[int(i)]) for i in rows]}
+        return {"images": list(some.load() if isinstance(some := _some(X, rows), ImageFiles) else some)}
     return {}
+
+
+def _some(X: Any, rows: np.ndarray) -> Any:
+    """These rows: files stay files, with what is known of them."""
+    return X[rows] if isinstance(X, ImageFiles) else [X[int(i)] for i in rows]
 
 
 def started_map(classifier: PUClassifier, data: UserData, X: Any) -> Callable[[], RowMap]:
     """The map of the rows, once it is called. Its layout takes longest of all that is on the page, and begins now."""
     assert data.labels is not None
     rows = map_rows(data.labels)
-    some = X.iloc[rows] if isinstance(X, pd.DataFrame) else [X[int(i)] for i in rows]
+    some = X.iloc[rows] if isinstance(X, pd.DataFrame) else _some(X, rows)
     is_array = data.kind in ("image", "embedding") and isinstance(some, list)
     features = classifier.embed(np.asarray(some) if is_array else some)
     layout = partial(lay_out, features)

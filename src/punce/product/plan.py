@@ -13,12 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from punce.data import DataCheck, UserData, check, read
+from punce.data.image_files import ImageFiles
 from punce.data.read import check_request
 from punce.errors import InputError
 from punce.judging.thresholds import check_rule
 from punce.labels import require_positive_and_unlabelled
-from punce.options import DEFAULTS, check_arguments, check_explained, check_options, describe
+from punce.options import DEFAULTS, Way, automatic_encoder, check_arguments, check_explained, check_options, describe
 from punce.scenario import Scenario, Target
 from punce.storage.files import locked, write_text
 
@@ -51,9 +54,9 @@ class DataOptions:
         """Refuse options that cannot be meant or have no effect, before anything is imported to learn with."""
         check_request(**asdict(self))
 
-    def read(self) -> UserData:
-        """Read the rows."""
-        return read(**asdict(self))
+    def read(self, look: Callable[[ImageFiles], None] | None = None) -> UserData:
+        """Read the rows; `look` goes over a folder of pictures first."""
+        return read(**asdict(self), look=look)
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,14 @@ class ModelOptions:
 
             check_device(self.device)
 
-    def applying(self, kind: str) -> dict[str, Any]:
-        """Those that have an effect on rows of this kind; refuses one that was chosen and has none."""
-        asked = self.arguments()
-        way = check_options(kind, asked, self.chosen)
+    def way(self, data: UserData) -> Way:
+        """What these options train on these rows; refuses one that was chosen and has no effect."""
+        encoder = automatic_encoder(data.kind, np.shape(data.features), self.encoder)
+        return check_options(data.kind, {**self.arguments(), "encoder": encoder}, self.chosen)
+
+    def applying(self, data: UserData) -> dict[str, Any]:
+        """Those that have an effect on these rows."""
+        asked, way = self.arguments(), self.way(data)
         return {name: value for name, value in asked.items() if name not in DEFAULTS or name in way.options}
 
 
@@ -174,9 +181,11 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
-def read_and_check(source: DataOptions, say: Say) -> tuple[UserData, DataCheck]:
+def read_and_check(
+    source: DataOptions, say: Say, look: Callable[[ImageFiles], None] | None = None
+) -> tuple[UserData, DataCheck]:
     """Read the rows, show the data check, and stop at what cannot be learned from."""
-    data = source.read()
+    data = source.read(look)
     if data.labels is None:
         raise InputError("no labels: name the label column with --label")
     require_positive_and_unlabelled(data.labels, f"label column of {data.source}")
@@ -212,8 +221,8 @@ def plan_fit(
 
         found = reviewed_rows(review, source, data)
         model = model if found.prior is None or model.prior != "auto" else replace(model, prior=found.prior)
-    options = {"data": asdict(source), "model": model.applying(data.kind), **asked_reasons(data.kind, reasons)}
+    options = {"data": asdict(source), "model": model.applying(data), **asked_reasons(data.kind, reasons)}
     resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
-    how = describe(check_options(data.kind, asked), asked)
+    how = describe(model.way(data), asked)
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     return f"would learn with {how}, prior {model.prior}, and {where}"

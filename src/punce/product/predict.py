@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 from punce.classifier import PUClassifier
 from punce.columns.number_forms import NumberForms
 from punce.data import UserData, stream
-from punce.data.image_files import ImageFiles
 from punce.data.read import input_form
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
 from punce.errors import InputError
 from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, NewRows
+from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
 from punce.options import applying_reading, was_asked
 from punce.storage.files import file_and_table, refuse_to_replace_input, replacing
@@ -43,6 +43,7 @@ _SCHEMA = pa.schema(
 _REMEMBERED = ("id", "text", "image_size", "sep", "header")
 _FILE = ("sep", "encoding", "header", "table")
 _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
+_PICTURES = 2048
 _NEAR = 1e-3  # a share of exactly 0 or 1 would make every probability so
 
 
@@ -84,15 +85,15 @@ def run_predict(
     reading = _reading(run, data, {name: value for name, value in (written or {}).items() if was_asked(value)})
     route = classifier._route
     options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
+    if isinstance(route, ImageRoute):
+        options["look"] = lambda files: route.look(files)
+        batch_rows = min(batch_rows, _PICTURES)  # with their features, more would fill memory without being faster
     source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
 
-    def batches() -> Iterator[UserData]:
-        return map(reading.in_form, source.batches())
-
-    found = _Found(classifier, _own_share(classifier, batches()) if share == "auto" else share)
+    found = _Found(classifier, _own_share(classifier, source.batches()) if share == "auto" else share)
     notes = _Notes()
     with replacing(out) as temporary, _writing(out, temporary) as write, reading.explaining():
-        for batch in batches():
+        for batch in source.batches():
             with notes.of_batch(batch, found.rows):
                 scored = found.score(batch)
             write(scored)
@@ -123,7 +124,7 @@ class _Found:
     def score(self, batch: UserData) -> pd.DataFrame:
         """The rows of the result file."""
         classifier, calibrator = self._classifier, self._classifier._calibrator
-        rows = classifier._rows(batch.load())
+        rows = classifier._rows(batch.features)
         scores = classifier._route.score(rows)
         unknown = np.isnan(scores)
         probability = calibrator.probability(np.where(unknown, calibrator.score_of_prior, scores), self._share)
@@ -168,11 +169,9 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How the run read its rows: arguments of ``stream``, and the size and channels of its pictures."""
+    """How the run read its rows: arguments of ``stream``."""
 
     options: dict[str, Any] = field(default_factory=dict)
-    pictures: dict[str, int] = field(default_factory=dict)
-    """Empty for runs that did not store it; the new pictures then decide."""
     hint: str = ""
     """What may be wrong with a file whose columns are not those of the run."""
 
@@ -183,13 +182,6 @@ class _Reading:
             yield
         except InputError as error:
             raise InputError(f"{error}; {self.hint}" if self.hint else str(error)) from error
-
-    def in_form(self, batch: UserData) -> UserData:
-        """Pictures in the form the model knows, whatever size and colours the new ones have."""
-        if not self.pictures or not isinstance(batch.features, ImageFiles):
-            return batch
-        size, channels = self.pictures["size"], self.pictures["channels"]
-        return replace(batch, features=replace(batch.features, size=size, channels=channels))
 
 
 def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
@@ -205,7 +197,8 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
         config = json.loads(file.read_text())
         saved, chosen = config["data"], config.get("reading", {})
         options = {key: saved[key] for key in _REMEMBERED if saved.get(key) is not None}
-        pictures = {key: int(chosen["pictures"][key]) for key in ("size", "channels") if "pictures" in chosen}
+        # Runs that did not store it leave it to the new pictures.
+        options |= {f"image_{key}": int(value) for key, value in chosen.get("pictures", {}).items()}
         columns = tuple(chosen.get("columns", ()))
         columns = columns or tuple(saved.get("keep") or ())
         aside = [saved.get("label"), *(saved.get("drop") or ())]
@@ -223,7 +216,7 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
         options["drop"] = [name for name in aside if name in names]
     if columns:
         options["columns"] = columns
-    return _Reading(options, pictures, hint)
+    return _Reading(options, hint)
 
 
 class _Notes:

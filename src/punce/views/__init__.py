@@ -15,13 +15,14 @@ from typing import Any
 
 from punce.catalogue import build_entry
 from punce.views.embedding import Embedding
-from punce.views.image import Image, cifar, digit
+from punce.views.image import Image, cifar, crop_flip_colour, digit
 from punce.views.plan import Plan, View
 from punce.views.table import Table
 from punce.views.text import Text
 
 VIEWS: dict[str, Callable[..., View]] = {
-    "cifar": cifar,
+    "crop_flip_colour": crop_flip_colour,
+    "cifar": cifar,  # the name it has in stored models and results
     "digit": digit,
     "table": Table,
     "embedding": Embedding,
@@ -34,4 +35,5 @@ def build_view(view: str | View, **options: Any) -> View:
     return build_entry("view", VIEWS, View, view, options)
 
 
-__all__ = ["VIEWS", "Embedding", "Image", "Plan", "Table", "Text", "View", "build_view", "cifar", "digit"]
+__all__ = ["VIEWS", "Embedding", "Image", "Plan", "Table", "Text", "View", "build_view", "cifar", "crop_flip_colour"]
+__all__ += ["digit"]

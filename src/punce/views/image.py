@@ -26,7 +26,7 @@ _STATISTICS_CHUNK = 4096  # images converted to float64 at a time by fit
 
 @dataclass(frozen=True)
 class Image:
-    """The image recipe, of which `cifar` and `digit` are two settings; defaults of SimCLR for CIFAR-10 (its B.9).
+    """The image recipe, with two settings, `crop_flip_colour` and `digit`; defaults of SimCLR for CIFAR-10 (its B.9).
 
     Geometry: `crop_scale` is the crop's area as a share of the image, `crop_ratio` its width / height; `flip` the
     probability of a mirror image; `degrees` and `shear` the largest turn and slant in degrees, `shift` the largest
@@ -239,8 +239,11 @@ def _check_hyper_parameters(view: Image) -> None:
         raise InputError(f"padding must be one of {list(get_args(Padding))}, got {view.padding!r}")
 
 
-cifar = Image
-"""Natural images: strong crops, mirror images, colour jitter, no blur."""
+crop_flip_colour = Image
+"""Photographs: strong crops, mirror images, colour jitter, no blur."""
+
+cifar = crop_flip_colour
+"""Its name in stored models and results."""
 
 digit = partial(
     Image,

@@ -1,0 +1,170 @@
+"""Picture files decoded side by side, a few hundred at a time, with what is remembered of each.
+
+A file is read once: its bytes give the key under which embeddings are kept, and are decoded unless the key is known.
+Pillow decodes and scales without Python's lock, so threads are enough. Memory holds two chunks, however many files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageFile, ImageOps
+
+from punce.data.row_hashes import hash_bytes
+from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.training.cpus import usable_cpus
+
+Pixels = npt.NDArray[np.uint8]
+Keys = npt.NDArray[np.uint8]
+KEY_BYTES = 16
+CHUNK = 256
+_LOOKS = 16  # side of the grid on which pictures are compared: 256 bits
+_ALIKE = 12  # bits in which near-duplicates may differ; two different photographs differ in about 100
+_PLAIN = 24  # bits of one value: a blank or smooth picture is like every other one
+_MOST_COMPARED = 5_000  # labelled pictures
+_BITS = np.uint64(1) << np.arange(64, dtype=np.uint64)
+
+
+class Form(Protocol):
+    """What a decoded picture is brought to."""
+
+    def enough(self) -> int:
+        """A side that is large enough to be scaled down from; a JPEG file may be decoded at a reduced size."""
+
+    def apply(self, picture: Image.Image) -> Pixels:
+        """Shape: (C, H, W)."""
+
+
+@dataclass(frozen=True)
+class Square:
+    """The whole picture, stretched to a square: what makes a row positive may sit at the edge."""
+
+    size: int
+    channels: int
+
+    def enough(self) -> int:
+        """Twice the side."""
+        return 2 * self.size
+
+    def apply(self, picture: Image.Image) -> Pixels:
+        """Shape: (channels, size, size)."""
+        square = picture.convert("L" if self.channels == 1 else "RGB").resize((self.size, self.size))
+        pixels = np.asarray(square, dtype=np.uint8)
+        return pixels[None] if self.channels == 1 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One file: its key, and its pixels, or why there are none (empty: the key was known)."""
+
+    key: bytes
+    pixels: Pixels | None = None
+    reason: str = ""
+    equal: int = 0
+    """Equal for pictures that are equal in the form they were brought to."""
+    looks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(4, dtype=np.uint64))
+    """256 bits, of which near-duplicates share nearly all. Shape: (4,)."""
+
+
+def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> Pixels | str:
+    """One picture, or the reason why it cannot be read. JPEG files far larger than needed are decoded at a fraction."""
+    try:
+        with warnings.catch_warnings():
+            # A small file can announce a picture that fills all memory: refuse it before it is decoded.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path if content is None else io.BytesIO(content)) as picture:
+                if isinstance(picture, ImageFile.ImageFile):
+                    picture.draft(None, (form.enough(), form.enough()))
+                return form.apply(ImageOps.exif_transpose(eight_bits(picture)))
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Warning) as error:
+        return str(error).replace(str(path), name) or type(error).__name__
+
+
+def eight_bits(picture: Image.Image) -> Image.Image:
+    """Deep grey pictures (16 bits and more) to 8 bits; convert() alone would clip them to white."""
+    if not picture.mode.startswith(("I", "F")):
+        return picture
+    values = np.asarray(picture, dtype=np.float64)
+    top = 65_535.0 if picture.mode.startswith("I;16") else max(float(values.max(initial=0.0)), 1.0)
+    return Image.fromarray(np.clip(values / top * 255.0, 0, 255).astype(np.uint8))
+
+
+def pictures(
+    folder: Path, names: Sequence[str], form: Form, is_known: Callable[[bytes], bool] = lambda key: False
+) -> Iterator[tuple[slice, list[Picture]]]:
+    """The files in order, in chunks; those whose key is known are not decoded."""
+    one = partial(_picture, folder, form, is_known)
+    starts = range(0, len(names), CHUNK)
+    with ThreadPoolExecutor(usable_cpus()) as pool:
+        ahead = _started(pool, one, names[:CHUNK])
+        for start in starts:
+            current, after = ahead, names[start + CHUNK : start + 2 * CHUNK]
+            # The next chunk is decoded while the caller works on this one, but only where there is a CPU for it.
+            if usable_cpus() > 1:
+                ahead = _started(pool, one, after)
+                yield slice(start, start + len(current)), [each.result() for each in current]
+            else:
+                yield slice(start, start + len(current)), [each.result() for each in current]
+                ahead = _started(pool, one, after)
+
+
+def _started(pool: Executor, one: Callable[[str], Picture], names: Sequence[str]) -> list[Any]:
+    return [pool.submit(one, name) for name in names]
+
+
+def _picture(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: str) -> Picture:
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        return Picture(b"", reason=error.strerror or str(error))
+    key = hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
+    if is_known(key):
+        return Picture(key)
+    pixels = decode(folder / name, name, form, content)
+    if isinstance(pixels, str):
+        return Picture(key, reason=pixels)
+    return Picture(key, pixels, "", hash_bytes(pixels.tobytes()), looks_of(pixels))
+
+
+# Near-duplicates -----------------------------------------------------------------------------------------------------
+
+
+def looks_of(pixels: Pixels) -> npt.NDArray[np.uint64]:
+    """Where brightness rises from left to right, on a grid of 16 × 16: what survives scaling and compression.
+
+    Shape: (C, H, W) -> (4,).
+    """
+    grey = Image.fromarray(pixels.mean(0).astype(np.uint8)).resize((_LOOKS + 1, _LOOKS), Image.Resampling.BOX)
+    values = np.asarray(grey, dtype=np.int16)
+    rises = (values[:, 1:] > values[:, :-1]).reshape(4, 64)
+    looks: npt.NDArray[np.uint64] = (rises * _BITS).sum(axis=1, dtype=np.uint64)
+    return looks
+
+
+def near_duplicates(
+    looks: npt.NDArray[np.uint64], equal: npt.NDArray[np.uint64], labels: Labels
+) -> list[tuple[int, int]]:
+    """Unlabelled pictures that look like a labelled one without being equal to it: (unlabelled row, labelled row).
+
+    Of more than 5,000 labelled pictures the first 5,000 are compared. Shape: looks (n, 4), equal (n,), labels (n,).
+    """
+    ones = np.bitwise_count(looks).sum(axis=1, dtype=np.int64)
+    has_shape = (ones >= _PLAIN) & (ones <= 256 - _PLAIN)
+    labelled = np.flatnonzero((labels == POSITIVE) & has_shape)[:_MOST_COMPARED]
+    unlabelled = np.flatnonzero((labels == UNLABELLED) & has_shape)
+    found = []
+    for row in labelled:
+        differs = np.bitwise_count(looks[unlabelled] ^ looks[row]).sum(axis=1, dtype=np.int64)
+        near = unlabelled[(differs <= _ALIKE) & (equal[unlabelled] != equal[row])]
+        found += [(int(other), int(row)) for other in near]
+    return found
