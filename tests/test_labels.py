@@ -13,6 +13,7 @@ from punce.labels import (
     as_labels,
     check_vocabulary,
     prior_of_rest,
+    read_labels,
     refuse_negatives,
     require_positive_and_unlabelled,
 )
@@ -121,3 +122,23 @@ def test_the_checks_take_arrays_and_tensors(make: Any) -> None:
     refuse_negatives(make([1, 0]), "nnPU")
     with pytest.raises(InputError, match=r"nnPU is defined for positives .* first at row 1"):
         refuse_negatives(make([1, -1]), "nnPU")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "note"),
+    [
+        (["yes", "no", ""], [1, -1, 0], "'no' in the label column was read as a labelled negative"),
+        (["yes", "No", "unknown"], [1, -1, 0], "'No' in the label column was read as a labelled negative"),
+        (["yes", "no", "no"], [1, 0, 0], ""),
+        (["positive", "negative", ""], [1, -1, 0], ""),
+        (["positive", "negative", "negative"], [1, 0, 0], "-1 was read as unlabelled"),
+        ([1, 0, np.nan], [1, 0, 0], "both 0 and empty cells of the label column were read as unlabelled"),
+        (pd.array([True, False, None], dtype="boolean"), [1, -1, 0], "'False' in the label column"),
+        ([1, 0, -1], [1, 0, -1], ""),
+    ],
+)
+def test_what_is_ambiguous_is_decided_and_said(given: Any, expected: list[int], note: str) -> None:
+    labels, notes = read_labels(given)
+    assert labels.tolist() == expected
+    assert note in " ".join(notes)
+    assert bool(notes) == bool(note)

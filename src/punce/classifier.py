@@ -26,7 +26,7 @@ from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
 from punce.judging.shift import SeenScores, count
 from punce.judging.thresholds import Rule, check_rule
-from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, usable_prior
+from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, prior_to_learn_with, usable_prior
 from punce.labels import (
     POSITIVE,
     UNLABELLED,
@@ -189,7 +189,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.check_arguments()
         X = plain_rows(X)
         check_rows(X)
-        rows = RowLabels.of(labels_of_rows(plain_rows(y), X), plain_rows(judged))
+        codes, notes = labels_of_rows(plain_rows(y), X)
+        rows = RowLabels.of(codes, plain_rows(judged))
         labels = rows.labels
         require_positive_and_unlabelled(rows.codes, "y")
         if np.shape(X)[0] != len(labels):
@@ -206,9 +207,10 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
-        self._warn(rows.note, about_few_labelled(labels))
-        self.first_prior_ = self._first_prior(self._route.prepare(X, settings), rows.codes)
-        prior = rows.diluted(usable_prior(self.first_prior_))
+        self._warn(*notes, rows.note, about_few_labelled(labels))
+        prepared = self._route.prepare(X, settings)
+        self.first_prior_ = self._first_prior(prepared, rows.codes)
+        prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))
         fitted = self._route.fit(X, labels, replace(settings, prior=prior))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, vars(self)), **settings.used}
@@ -344,7 +346,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         ``prior`` would only find the value that corrects most.
         """
         scores = self._scores(X)  # first: it says if there is no fit yet
-        labels = RowLabels.of(labels_of_rows(plain_rows(y), X)).codes
+        labels = RowLabels.of(labels_of_rows(plain_rows(y), X)[0]).codes
         require_positive_and_unlabelled(labels, "y")
         called = self._calibrator.probability(scores) >= self.threshold_
         return ranking_score(scores, labels, called, sample_weight, prior)

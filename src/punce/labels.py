@@ -26,21 +26,34 @@ NEGATIVE = -1
 Labels = npt.NDArray[np.int8]
 Setting = Literal["pu", "pnu"]
 
+_NO = ("false", "no", "f", "n")
+_NOTHING_SAID = ("", "nan", "none", "null", "unlabelled", "unlabeled", "unknown")  # also how empty cells are written
 _WORDS = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "positive", "pos", "t", "y"), POSITIVE),
-    **dict.fromkeys(("0", "0.0", "false", "no", "unlabelled", "unlabeled", "unknown", "f", "n"), UNLABELLED),
-    **dict.fromkeys(("", "nan", "none", "null"), UNLABELLED),  # how empty cells are written
+    **dict.fromkeys(("0", "0.0", *_NO, *_NOTHING_SAID), UNLABELLED),
     **dict.fromkeys(("-1", "-1.0", "negative", "neg"), NEGATIVE),
 }
 _SHOWN = 5
 _FEWEST_LEFT = 0.05  # of a class among the rows nobody knows, as a share of what the prior says
+_NO_IS_NEGATIVE = (
+    "{!r} in the label column was read as a labelled negative, because other rows say nothing; leave these cells empty "
+    "if the class of the rows is not known"
+)
+_EMPTY_AND_ZERO = (
+    "both 0 and empty cells of the label column were read as unlabelled; write -1 where a row is known to be negative"
+)
 _NO_ZERO = (
     "the labels are 1 and -1 without a 0, so -1 was read as unlabelled; for known negatives, mark the unlabelled rows 0"
 )
 
 
 def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Labels:
-    """Translate a caller's labels into the vocabulary, or refuse them with the reason.
+    """The labels of :func:`read_labels`."""
+    return read_labels(y, setting=setting, positive=positive)[0]
+
+
+def read_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> tuple[Labels, tuple[str, ...]]:
+    """Translate a caller's labels into the vocabulary, or refuse them with the reason; and what to know about it.
 
     Accepted: bools (True is a labelled positive), ``{1, 0}``, ``{1, -1}``, ``{1, 0, -1}``, the same as text,
     and 1 against empty (NaN, None, ""). With `positive` given, rows equal to it are labelled positives and every
@@ -48,14 +61,17 @@ def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Label
 
     A column of only 1 and -1 holds no unlabelled row in our vocabulary. In the PU setting that can only be the
     convention in which -1 means *unlabelled*, so it is read that way; with ``setting="pnu"`` it stays negative. Beside
-    a 0, -1 is a labelled negative in both.
+    a 0, -1 is a labelled negative in both. "no" and "false" are unlabelled, unless other cells are empty or say
+    "unlabelled": then they are an answer, and labelled negatives.
     """
     column = _one_dimensional(y)
     if positive is not None:
-        return _equal_to_positive(column, positive)
+        return _equal_to_positive(column, positive), ()
     is_numeric = pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
-    labels = _from_numbers(column) if is_numeric else _from_words(column)
-    return labels if setting == "pnu" or not lacks_zero(labels) else _unlabelled_for_negative(labels)
+    labels, notes = _from_numbers(column) if is_numeric else _from_words(column)
+    if setting == "pnu" or not lacks_zero(labels):
+        return labels, notes
+    return _unlabelled_for_negative(labels), (*notes, _NO_ZERO)
 
 
 def lacks_zero(labels: Labels) -> bool:
@@ -148,10 +164,10 @@ def _mask(judged: Any, n_rows: int) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def labels_of_rows(y: Any, X: Any) -> Labels:
+def labels_of_rows(y: Any, X: Any) -> tuple[Labels, tuple[str, ...]]:
     """The labels of an estimator's `y` for the rows `X`, refused in scikit-learn's words where its users expect them.
 
-    -1 stays -1; :class:`RowLabels` says what it means.
+    -1 stays -1; :class:`RowLabels` says what it means. Also what to know about how they were read.
 
     A Series is matched to a table by position everywhere in scikit-learn; with another index that is a silent mistake.
     """
@@ -165,7 +181,7 @@ def labels_of_rows(y: Any, X: Any) -> Labels:
         what = "A column-vector y was passed when a 1d array was expected; it was read as one"
         warnings.warn(what, DataConversionWarning, stacklevel=5)  # the caller of fit
     try:
-        return as_labels(y, setting="pnu")
+        return read_labels(y, setting="pnu")
     except InputError as error:
         raise InputError(_in_scikit_learns_words(y, error)) from error
 
@@ -262,14 +278,18 @@ def _one_dimensional(y: Any) -> pd.Series[Any]:
     return pd.Series(values).reset_index(drop=True)
 
 
-def _from_numbers(column: pd.Series[Any]) -> Labels:
+def _from_numbers(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
+    if pd.api.types.is_bool_dtype(column) and column.isna().any():
+        return _from_words(column)  # False beside an empty cell is an answer
+    is_empty = column.isna().to_numpy()
     values = column.astype("Float64").fillna(UNLABELLED).to_numpy(dtype=np.float64, na_value=UNLABELLED)
     values = np.where(np.isnan(values), UNLABELLED, values)  # 1 against empty
     check_vocabulary(values)
-    return values.astype(np.int8)
+    is_mixed = is_empty.any() and (values[~is_empty] == UNLABELLED).any()
+    return values.astype(np.int8), (_EMPTY_AND_ZERO,) if is_mixed else ()
 
 
-def _from_words(column: pd.Series[Any]) -> Labels:
+def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
     words = column.astype("string").fillna("").str.strip().str.lower()
     meaning = words.map(_WORDS)
     unknown = meaning.isna().to_numpy()
@@ -279,7 +299,10 @@ def _from_words(column: pd.Series[Any]) -> Labels:
             f"labels hold values without a known meaning: {seen}, first at {_rows(np.flatnonzero(unknown))}; "
             "use 1/0, true/false or 1/empty, or name the positive value (positive=..., --positive VALUE)"
         )
-    return meaning.to_numpy().astype(np.int8)
+    labels, is_no = meaning.to_numpy().astype(np.int8), words.isin(_NO).to_numpy()
+    if not is_no.any() or not words.isin(_NOTHING_SAID).any():
+        return labels, ()
+    return np.where(is_no, NEGATIVE, labels).astype(np.int8), (_NO_IS_NEGATIVE.format(str(column[is_no].iloc[0])),)
 
 
 def _equal_to_positive(column: pd.Series[Any], positive: Any) -> Labels:

@@ -16,7 +16,7 @@ import pandas as pd
 from punce.columns.kinds import missing_column
 from punce.data.tables import form_of, open_table, read_frame
 from punce.errors import InputError
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, as_labels
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, read_labels
 
 if TYPE_CHECKING:
     from punce.data.pictures import Picture, Square  # imported where pictures are decoded: tables need no Pillow
@@ -206,7 +206,7 @@ def read_folder(
     if label is not None:
         raise InputError(
             f"{folder} has no labels: put a CSV with the columns file,{label} into it (or name one with labels=), "
-            "or sort the pictures into the subfolders labelled/ and unlabelled/"
+            "or sort the pictures into the subfolders labelled/ and unlabelled/ (and negative/, if some are known)"
         )
     return names, None, ()
 
@@ -233,10 +233,10 @@ def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[
     stray = [name for name, label in zip(names, meaning, strict=True) if label is None]
     if stray:
         raise InputError(
-            f"{folder}: {len(stray)} images lie outside labelled/ and unlabelled/, "
+            f"{folder}: {len(stray)} images lie outside labelled/, unlabelled/ and negative/, "
             f"first {stray[:_SHOWN]}; move or remove them"
         )
-    return names, as_labels(np.array(meaning, dtype=np.int8), setting=setting), ()
+    return names, *read_labels(np.array(meaning, dtype=np.int8), setting=setting)
 
 
 def _from_table(
@@ -255,9 +255,10 @@ def _from_table(
     notes = (f"{len(rest)} images are not in {table.name}; they count as unlabelled",) if rest else ()
     if label is None:
         return listed + rest, None, ()
-    labels = as_labels(frame[label], setting=setting, positive=positive)
+    # Pictures that are not listed are unlabelled rows too, beside which -1 has its own meaning.
+    labels, about = read_labels(frame[label], setting="pnu" if rest else setting, positive=positive)
     padded = np.concatenate([labels, np.full(len(rest), UNLABELLED, dtype=np.int8)])
-    return listed + rest, padded, notes
+    return listed + rest, padded, (*notes, *about)
 
 
 def _checked_names(column: pd.Series[Any], names: list[str], table: Path, folder: Path) -> list[str]:

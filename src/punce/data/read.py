@@ -64,14 +64,15 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
       the only feature column holds long text);
     - ``.npy``, ``.npz``: embeddings (n, d), with labels in the archive or in another file named by `labels`;
     - a folder of images: labels from a CSV in it (or `labels`) with the columns file and `label`, or from the
-      subfolders ``labelled/`` and ``unlabelled/``. `skip_unreadable` leaves out pictures that cannot be read. A
-      column called label need not be named. `look` goes over the files first, instead of a pass that only decodes them.
+      subfolders ``labelled/``, ``unlabelled/`` and, for known negatives, ``negative/``. `skip_unreadable` leaves out
+      pictures that cannot be read. A column called label need not be named. `look` goes over the files first, instead
+      of a pass that only decodes them.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
-    marks a positive; `setting` is "pu", or "pnu" where -1 marks negatives. `id` names the column of row names, `drop`
-    columns to leave out, `keep` the only ones to learn from; `columns` names the features of a table, in the order
-    wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits are names (01 is not
-    1).
+    marks a positive. Beside unlabelled rows, -1 or "negative" marks a known negative; where there are none it means
+    unlabelled, unless `setting` is "pnu". `id` names the column of row names, `drop` columns to leave out, `keep` the
+    only ones to learn from; `columns` names the features of a table, in the order wanted, and every other column is
+    left out. `as_text` names columns of a CSV file whose digits are names (01 is not 1).
 
     What is found out about a file can be said instead: `image_size`, `image_channels` (1 or 3), `sep`, `encoding`,
     `header` ("yes", or "no": columns are called column_1 …), `decimal` ("." or ",") and `table` (of a database, a
@@ -208,7 +209,8 @@ def _read_arrays(request: Request) -> UserData:
     kind: Kind = "image" if features.ndim == 4 else "embedding"
     if request.kind not in ("auto", kind):
         raise InputError(f"{path} holds an array of shape {features.shape}: {kind}s, not kind={request.kind!r}")
-    return UserData(kind, features, None if labels is None else request.as_labels(labels), index, str(path))
+    own, notes = (None, ()) if labels is None else request.read_labels(labels)
+    return UserData(kind, features, own, index, str(path), notes)
 
 
 def _labels_file(path: Path, label: str | None, expected: int) -> Any:

@@ -13,7 +13,7 @@ from punce.data.image_files import ImageFiles
 from punce.data.table_file import FileOptions
 from punce.data.tables import Roles
 from punce.errors import InputError
-from punce.labels import Labels, Setting, as_labels
+from punce.labels import Labels, Setting, read_labels
 
 KindOption = Literal["auto", "image", "table", "text", "embedding"]
 
@@ -40,10 +40,10 @@ class Request:
     decimal: Decimal | None
     number_forms: NumberForms | None
 
-    def as_labels(self, column: Any) -> Labels:
-        """The labels of a column, refused with where it is."""
+    def read_labels(self, column: Any) -> tuple[Labels, tuple[str, ...]]:
+        """The labels of a column and notes on how they were read; refused with where it is."""
         try:
-            return as_labels(column, setting=self.setting, positive=self.positive)
+            return read_labels(column, setting=self.setting, positive=self.positive)
         except InputError as error:
             where = f"{self.path}, label column {self.roles.label!r}" if self.roles.label else str(self.path)
             raise InputError(f"{where}: {error}") from error

@@ -38,11 +38,11 @@ def read_table(request: Request) -> UserData:
     # The whole file decides here; a stream has only its first rows to go by.
     forms, decided = _number_forms(load, table, request)
     label = request.roles.label
-    labels = None if label is None else request.as_labels(load(forms.decimal)[label])
+    labels, about = (None, ()) if label is None else request.read_labels(load(forms.decimal)[label])
     frame, lost = forms.read(load(forms.decimal))
     kind, text = _table_kind(frame, request, table)
     data = _from_frame(frame, labels, kind, text, request, start=0)
-    return replace(data, notes=(*_file_notes(table), *decided, *lost, *data.notes), number_forms=forms)
+    return replace(data, notes=(*_file_notes(table), *about, *decided, *lost, *data.notes), number_forms=forms)
 
 
 def stream_table(request: Request, batch_rows: int) -> DataStream:
@@ -52,8 +52,9 @@ def stream_table(request: Request, batch_rows: int) -> DataStream:
         lambda decimal: first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=decimal), table, request
     )
     label, labels = request.roles.label, None
+    about: tuple[str, ...] = ()
     if label is not None:
-        labels = request.as_labels(read_frame(table, [label], decimal=forms.decimal)[label])
+        labels, about = request.read_labels(read_frame(table, [label], decimal=forms.decimal)[label])
         require_positive_and_unlabelled(labels, str(path))
     probed = forms.read(first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=forms.decimal))[0]
     kind, text = _table_kind(probed, request, table)
@@ -67,7 +68,7 @@ def stream_table(request: Request, batch_rows: int) -> DataStream:
             yield replace(data, notes=(*lost, *data.notes))
             start += len(frame)
 
-    return DataStream(kind, str(path), labels, batches, batch_rows, (*_file_notes(table), *decided))
+    return DataStream(kind, str(path), labels, batches, batch_rows, (*_file_notes(table), *about, *decided))
 
 
 def _opened(request: Request) -> TableFile:

@@ -132,7 +132,7 @@ def judge(
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     second = _second_prior(scores, labels, first, scenario, seed)
     prior = combine(first, second if sees_more else None)
-    both = _prior_with_negatives(p, u, n, prior) if len(n) else None
+    both = prior_from_both(p, u, n, prior) if len(n) else None
     prior, without = combine(prior, both), prior
     population = Mix(usable_prior(prior), labelled_share, negative_share)
     if both is not None and scenario == "single_set":
@@ -212,13 +212,6 @@ def _folds(sizes: list[int], seed: int) -> Iterator[list[Flags]]:
     folds = [rng.permutation(size) % n_folds for size in sizes]
     for k in range(n_folds):
         yield [of == k for of in folds]
-
-
-def _prior_with_negatives(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> PriorEstimate:
-    """The prior from both sides, by probabilities: they weigh a score by what it says of the class."""
-    calibrator = PUCalibrator.fit(p, u, usable_prior(first))
-    of_p, of_u, of_n = (calibrator.probability(own) for own in (p, u, n))
-    return prior_from_both(of_p, of_u, of_n, first)
 
 
 def _second_prior(

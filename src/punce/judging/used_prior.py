@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from punce.judging.calibration import PUCalibrator
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
-from punce.priors import PriorEstimate, estimate_prior
+from punce.priors import PriorEstimate, estimate_prior, held_out_scores
 from punce.priors.sample import rows_of
 from punce.scenario import Scenario, label_frequency, population_prior
 
@@ -123,10 +125,12 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
 def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> PriorEstimate:
     """The share of positives in U between the means of P and of N: π = (mean U − mean N)/(mean P − mean N).
 
-    The arguments are held-out values of one increasing function of the score, best a probability. It needs no gap
-    between the classes, only that the labelled rows of both are random samples. 90 % interval by the delta method.
-    Shape: (n_P,), (n_U,), (n_N,).
+    The means are of probabilities, which weigh a score by what it says of the class. It needs no gap between the
+    classes, only that the labelled rows of both are random samples. 90 % interval by the delta method.
+    Shape: held-out scores (n_P,), (n_U,), (n_N,).
     """
+    calibrator = PUCalibrator.fit(p, u, usable_prior(first))
+    p, u, n = (calibrator.probability(own) for own in (p, u, n))
     apart = float(p.mean() - n.mean())
     value = float(np.clip((u.mean() - n.mean()) / apart, 0.0, 1.0)) if apart > 0 else np.nan
     parts = ((p, value), (u, 1.0), (n, 1.0 - value))
@@ -139,6 +143,20 @@ def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> Pr
     # What follows from the share is computed where the counts of all rows are known.
     found = first.moved(value, low, high) if first.diagnostics else replace(first, value=value, low=low, high=high)
     return replace(found, method="labelled negatives", warnings=(), reason="", diagnostics={})
+
+
+def prior_to_learn_with(first: PriorEstimate, X: Any, codes: Labels, seed: int) -> float:
+    """The share of positives among unlabelled rows that a model is told: with enough labelled negatives, by them too.
+
+    They are scored by a cheap model that took them for unlabelled rows.
+    """
+    if is_given(first) or (codes == NEGATIVE).sum() < _FEWEST_OF_BOTH:
+        return usable_prior(first)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they repeat those of the first estimate
+        scores = held_out_scores(X, (codes == POSITIVE).astype(np.int8), random_state=seed)
+    p, u, n = (scores[codes == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
+    return usable_prior(combine(first, prior_from_both(p, u, n, first)))
 
 
 def disagreement(first: PriorEstimate, both: PriorEstimate) -> str:
