@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
-from punce.judging.judgement import judge_fit
+from punce.judging.judgement import JudgedScores, judge_fit
 from punce.judging.labelling import by_propensity
 from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, Seen
@@ -275,6 +275,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             target=self.target,
             sees_more=fitted.sees_more,
             seed=self.seed_,
+            people=JudgedScores.of(fitted.scores, rows.codes[fitted.rows], rows.truths[fitted.rows]),
         )
         self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold

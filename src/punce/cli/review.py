@@ -56,11 +56,11 @@ def review(
     scored, console = scored_run(run), Console()
     if verdicts:
         _take(console, scored, verdicts, judge)
-    _draw(console, scored, wanted, rows, seed, is_new_wanted=not verdicts)
+    _draw(console, scored, wanted, rows, seed, is_served=serve)
     if serve:
         from punce.product.review.server import serve_review
 
-        serve_review(scored, goal, port, judge or "page", show_probability=show_probability, say=console.print)
+        serve_review(scored, goal, port, judge, show_probability=show_probability, say=console.print)
     elif not verdicts or rows:
         _write(console, scored, out, show_probability=show_probability)
     _say(console, scored, goal)
@@ -75,16 +75,12 @@ def _take(console: Console, scored: ScoredRun, verdicts: list[Path], judge: str 
     console.print(f"{new} verdicts taken", **_PLAIN)
 
 
-def _draw(
-    console: Console, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_new_wanted: bool
-) -> None:
+def _draw(console: Console, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_served: bool) -> None:
     """Rows are drawn the first time, and later only when asked for: what is open should be judged first."""
-    from punce.product.review.job import draw_rows
-    from punce.product.review.store import ReviewFolder
+    from punce.product.review.job import draw_rows, state_of
 
-    plan = ReviewFolder(scored.folder).plan()
-    has_own = plan is not None and any(one.run == plan.code for one in plan.rounds)
-    if rows is None and (has_own or not is_new_wanted):
+    state = state_of(scored)
+    if rows is None and state is not None and (state.open or not is_served):
         return
     plan = draw_rows(scored, scored.data(), quantity, rows or _FIRST_ROWS, seed)
     drawn = len(plan.rounds[-1].drawn)

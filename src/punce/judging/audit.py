@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
+from punce.judging.calibration import bend
 from punce.judging.metrics import Estimate
 from punce.judging.sampling import QUANTITIES, Flags, Floats, Ints, Quantity, Strata
 
@@ -21,7 +22,6 @@ _Z_90 = 1.645
 _BEYOND = 2.5  # standard errors: four numbers are compared, and one in twenty audits may differ by chance
 _PRIOR_ROWS = 1.0  # what is expected of a stratum counts like one judged row
 _DOUBT = 0.1  # of what is expected: nothing is expected for certain, or a stratum without a hit would claim certainty
-_RIDGE = (0.1, 4.0)  # how firmly intercept and slope of that expectation are held at 0 and 1
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,9 @@ def _recalibrated(expected: Floats, hits: Floats, n: Floats) -> Floats:
     A logistic curve of its log-odds, held near the identity: under biased labelling it is wrong everywhere. Expecting
     one half of every stratum instead would pull good classifiers to one half: measured, coverage fell to 50 %.
     """
-    x, curve, ridge = logit(expected), np.array([0.0, 1.0]), np.array(_RIDGE)
-    design = np.column_stack([np.ones_like(x), x])
-    for _ in range(20):
-        p = expit(design @ curve)
-        gradient = design.T @ (hits - n * p) - ridge * (curve - [0.0, 1.0])
-        curvature = design.T @ (design * (n * p * (1 - p))[:, None]) + np.diag(ridge)
-        curve = curve + np.linalg.solve(curvature, gradient)
-    moved: Floats = expit(design @ curve)
+    x = logit(expected)
+    a, b = bend(x, hits, n)
+    moved: Floats = expit(a + b * x)
     return moved
 
 

@@ -39,6 +39,9 @@ _MOST_UNLABELLED = 50_000
 _STEEP = 10.0  # slopes per standard deviation of the scores that need evidence: a normal prior of this width
 _MOST_LOG_C = float(np.log(10.0))  # how far the odds may be scaled so that they average to the prior
 
+_RIDGE = (0.1, 4.0)  # how firmly intercept and slope are held where rows of known class bend the map
+_FLATTEST = 0.05  # slope of a bent map: it keeps the order of the scores
+
 
 @dataclass(frozen=True)
 class PUCalibrator:
@@ -86,6 +89,15 @@ class PUCalibrator:
         shift = float(logit(prior) - logit(self.prior))
         return replace(self, logits=tuple(value + shift for value in self.logits), prior=prior)
 
+    def bent(self, scores: Floats, is_positive: npt.NDArray[np.bool_]) -> PUCalibrator:
+        """The map that rows of known class ask for: log-odds a + b·logit, near the identity if they agree with it.
+
+        The rows may have been chosen by their score: what share of the rows of one score is positive does not change.
+        """
+        log_odds = logit(self.probability(scores))
+        a, b = bend(log_odds, is_positive.astype(np.float64), np.ones(len(scores)))
+        return replace(self, logits=tuple(a + max(b, _FLATTEST) * value for value in self.logits))
+
     def score_at(self, probability: float) -> float:
         """The lowest score with at least this probability, by bisection; ∞ if no score has, −∞ if every one does."""
         low, high = self.scores[0] - 1.0, self.scores[-1] + 1.0
@@ -131,6 +143,21 @@ class PUCalibrator:
 def with_share(probability: Floats, share: float, other: float) -> Floats:
     """Probabilities of a mix with `share` of positives as those of a mix with the `other` share."""
     return np.asarray(expit(logit(probability) + logit(other) - logit(share)), dtype=np.float64)
+
+
+def bend(x: Floats, hits: Floats, n: Floats) -> tuple[float, float]:
+    """Intercept and slope of a logistic curve of log-odds `x` through `hits` of `n` rows, held near 0 and 1.
+
+    Loosely at 0: biased labels can put every probability a hundred times too low.
+    """
+    curve, held, ridge = np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array(_RIDGE)
+    design = np.column_stack([np.ones_like(x), x])
+    for _ in range(20):  # Newton's method on a concave likelihood
+        p = expit(design @ curve)
+        gradient = design.T @ (hits - n * p) - ridge * (curve - held)
+        curvature = design.T @ (design * (n * p * (1 - p))[:, None]) + np.diag(ridge)
+        curve = curve + np.linalg.solve(curvature, gradient)
+    return float(curve[0]), float(curve[1])
 
 
 def _thinned(u: Floats) -> Floats:

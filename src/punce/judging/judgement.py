@@ -37,6 +37,7 @@ _DISAGREE = 0.15  # difference of the two priors from which a person should be t
 _CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
 _FEWEST_FOR_PRIOR = 3  # held-out labelled rows; from fewer a second estimate of the prior says nothing
 _FOLDS = 5
+_FEWEST_JUDGED = 10  # rows that people judged, held out, from which on they correct the probabilities
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,20 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class JudgedScores:
+    """Held-out scores of rows that people judged, and their class: they correct probabilities that the labels bias."""
+
+    scores: Floats
+    is_positive: Flags
+
+    @classmethod
+    def of(cls, scores: Floats, codes: Labels, truths: Labels) -> JudgedScores | None:
+        """The judged ones of these rows; None where they are too few. Shape: (m,) each."""
+        judged = (codes == UNLABELLED) & (truths != UNLABELLED)
+        return cls(scores[judged], truths[judged] == POSITIVE) if judged.sum() >= _FEWEST_JUDGED else None
+
+
+@dataclass(frozen=True)
 class Mix:
     """The rows that probabilities and calls are for: U with shares of rows like P and like N among them.
 
@@ -66,6 +81,7 @@ class Mix:
     prior: float
     labelled_share: float
     negative_share: float = 0.0
+    judged: JudgedScores | None = None
 
     @property
     def share(self) -> float:
@@ -123,11 +139,12 @@ def judge(
     target: Target,
     sees_more: bool,
     seed: int,
+    people: JudgedScores | None = None,
 ) -> Judgement:
     """Judge held-out `scores` (m,) with `labels` (m,); the shares are n_P/n and n_N/n of all rows.
 
     `sees_more` says whether the scores can tell rows apart that the first prior's model could not: only then does
-    the second estimate of the prior, made on these scores, join the first.
+    the second estimate of the prior, made on these scores, join the first. `people` are rows that people judged.
     """
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     second = _second_prior(scores, labels, first, scenario, seed)
@@ -138,7 +155,7 @@ def judge(
     if both is not None and scenario == "single_set":
         prior = replace(prior, population_prior=population.share)
     is_population = target == "population" and scenario == "single_set"  # in case_control U is the population
-    mix = population if is_population else Mix(usable_prior(prior), 0.0)
+    mix = replace(population if is_population else Mix(usable_prior(prior), 0.0), judged=people)
     calibrator, threshold = _decide(p, u, n, mix, rule)
     calls, held_out = cross_fitted(p, u, n, mix, rule, calibrator.method, seed)
     metrics = pu_metrics(
@@ -200,7 +217,10 @@ def cross_fitted(
 
 def _decide(p: Floats, u: Floats, n: Floats, mix: Mix, rule: Rule, method: str = "auto") -> tuple[PUCalibrator, float]:
     """Probabilities for the rows of the mix, and from which of them a row is called positive."""
-    calibrator = PUCalibrator.fit(p, u, mix.prior, method).shifted(mix.share)  # type: ignore[arg-type]
+    calibrator = PUCalibrator.fit(p, u, mix.prior, method)  # type: ignore[arg-type]
+    if mix.judged is not None:
+        calibrator = calibrator.bent(mix.judged.scores, mix.judged.is_positive)
+    calibrator = calibrator.shifted(mix.share)
     of_p, of_u, of_n = (calibrator.probability(own) for own in (p, u, n))
     return calibrator, choose_threshold(rule, of_p, of_u, mix.labelled_share, of_n, mix.negative_share)
 

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -136,6 +136,31 @@ def test_a_row_shows_its_columns_and_no_probability_unless_asked_for(client: Cli
     client.server.desk.show_probability = True
     assert 0 <= client.ask(f"/row?key={key}")[1]["probability"] <= 1
     assert client.ask(f"/picture?key={key}")[0] == 404
+
+
+def test_another_person_judges_all_rows_again(client: Client) -> None:
+    client.open()
+    key = client.ask("/state")[1]["cards"][0]["key"]
+    client.ask("/verdict", {"key": key, "verdict": "yes"})
+    client.server.desk.who = "bob"
+    assert client.ask("/state")[1]["cards"][0]["verdict"] == "yes"
+    client.server.desk.is_named = True
+    assert client.ask("/state")[1]["cards"][0]["verdict"] == ""
+
+
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_cards_of_texts_and_pictures(client: Client, kind: Literal["text", "image"]) -> None:
+    desk = client.server.desk
+    texts, pictures = ["<img src=x onerror=alert(1)> \ud800 text"] * 400, np.zeros((400, 1, 5, 5), dtype=np.uint8)
+    desk.data = UserData(kind, texts if kind == "text" else pictures, None, pd.RangeIndex(400), "rows")
+    client.open()
+    key = client.ask("/state")[1]["cards"][0]["key"]
+    row = client.ask(f"/row?key={key}")[1]
+    status, content, _ = client.ask(f"/picture?key={key}")
+    if kind == "image":
+        assert (row["text"], row["picture"], status, content[:4]) == (None, True, 200, b"\x89PNG")
+    else:
+        assert (row["text"], row["picture"], status) == ("<img src=x onerror=alert(1)> \ufffd text", False, 404)
 
 
 def test_pictures_are_made_anew(tmp_path: Path) -> None:

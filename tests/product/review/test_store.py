@@ -30,7 +30,7 @@ def test_the_last_word_of_each_person_and_then_the_majority_counts() -> None:
     settled = settle([Verdict(*one) for one in said], "abcdef")
     assert settled.positive == {"a": False, "c": True, "e": False}
     assert (settled.disputed, settled.unsure, settled.disagreed) == ({"b"}, {"d"}, {"b", "c"})
-    assert settled.seen == set("abcde")
+    assert settled.words == {"a": NO, "b": UNSURE, "c": YES, "d": UNSURE, "e": NO}
 
 
 @pytest.mark.parametrize("row", [0, 1, 19, 20, 12345, 10**9])

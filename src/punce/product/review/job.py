@@ -70,7 +70,7 @@ class State:
     @property
     def open(self) -> list[DrawnRow]:
         """Rows that nobody has looked at yet."""
-        seen = self.settled.seen
+        seen = self.settled.words
         return [drawn for key, drawn in self.plan.drawn.items() if key not in seen]
 
     @property

@@ -60,6 +60,8 @@ class Desk:
     goal: Goal | None
     who: str
     show_probability: bool = False
+    is_named: bool = False
+    """Whether `who` judges on their own: then rows that others judged are open to them."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,10 +81,11 @@ class Desk:
     def state(self) -> dict[str, Any]:
         """Every row with its verdict, and the numbers so far."""
         found = _known(self.run)
-        mine = {one.key: one.verdict for one in ReviewFolder(self.run.folder).verdicts() if one.who == self.who}
+        said = {} if self.is_named else found.settled.words
+        said |= {one.key: one.verdict for one in ReviewFolder(self.run.folder).verdicts() if one.who == self.who}
         numbers = {name: found.audit.of(name) for name in QUANTITIES} if found.audit else {}
         return {
-            "cards": [{"key": key, "verdict": mine.get(key, "")} for key in found.plan.drawn],
+            "cards": [{"key": key, "verdict": said.get(key, "")} for key in found.plan.drawn],
             "numbers": [{"name": _NAMES[name], **encode(number)} for name, number in numbers.items()],
             "goal": progress_to(self.goal, found) if self.goal else "",
             "reached": bool(self.goal and is_reached(self.goal, found)),
@@ -262,10 +265,10 @@ def _json(tree: Any) -> tuple[str, bytes]:
 
 
 def serve_review(
-    run: ScoredRun, goal: Goal | None, port: int, who: str, *, show_probability: bool, say: Callable[[Any], None]
+    run: ScoredRun, goal: Goal | None, port: int, who: str | None, *, show_probability: bool, say: Callable[[Any], None]
 ) -> None:
     """Serve the page until Ctrl-C."""
-    desk = Desk(run, run.data(), goal, who, show_probability)
+    desk = Desk(run, run.data(), goal, who or "page", show_probability, is_named=who is not None)
     try:
         server = ReviewServer(desk, port)
     except OSError as error:

@@ -120,9 +120,10 @@ class Settled:
     """Rows of which people said different things, whether a majority settles them or not."""
 
     @property
-    def seen(self) -> set[str]:
-        """Rows that somebody looked at."""
-        return {*self.positive, *self.unsure, *self.disputed}
+    def words(self) -> dict[str, str]:
+        """What counts for each row that somebody looked at."""
+        settled = {key: YES if is_positive else NO for key, is_positive in self.positive.items()}
+        return settled | dict.fromkeys(self.unsure | self.disputed, UNSURE)
 
 
 class ReviewFolder:
