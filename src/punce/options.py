@@ -281,7 +281,13 @@ def ran_in_words(ran: Mapping[str, Any]) -> str:
     """What ran, in one line, from ``ran_``."""
     members = ", ".join(f"{name} {weight:.2f}" for name, weight in ran.get("members", {}).items())
     encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
-    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "")
+    known = known_in_words(ran)
+    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "") + (f", with {known}" if known else "")
+
+
+def known_in_words(ran: Mapping[str, Any]) -> str:
+    """Rows of known class beside the labelled positives: "80 labelled negatives and 20 judged rows", or nothing."""
+    return " and ".join(f"{count:,} {name}" for name, count in ran.get("known", {}).items())
 
 
 def name_of(part: Any) -> str:

@@ -73,6 +73,30 @@ def test_csv_fit_report_predict(tmp_path: Path) -> None:
     assert scored["id"].tolist()[:2] == ["row-1-0", "row-1-1"]
 
 
+def test_labelled_negatives_from_the_file_to_the_page(tmp_path: Path) -> None:
+    y = blobs(tmp_path / "march.csv", 700)
+    frame = pd.read_csv(tmp_path / "march.csv", keep_default_na=False)
+    frame.loc[np.flatnonzero(y == 0)[:80], "fraud"] = "no"  # beside empty cells, "no" is an answer
+    frame.to_csv(tmp_path / "march.csv", index=False)
+    asked = ("fit", tmp_path / "march.csv", "--label", "fraud", "--id", "name", "--out", tmp_path / "run")
+    planned = punce(*asked, "--dry-run").stdout
+    assert "80 negative" in planned
+    assert "'no' in the label column was read as a labelled negative" in planned
+    assert "and 80 labelled negatives (setting pnu)" in planned
+    said = punce(*asked).stdout
+    assert "the numbers are counted on 60 labelled positives and 80 labelled negatives" in said
+    assert "with 80 labelled negatives" in said
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert (metrics["setting"], metrics["basis"], metrics["held_out"]["negative"]) == ("pnu", "pnu", 80)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["ran"]["setting"] == "pnu"
+    assert "80 labelled negatives" in (tmp_path / "run" / "MODEL_CARD.md").read_text()
+    assert "labelled positives and 80 labelled negatives" in (tmp_path / "run" / "report.html").read_text()
+    assert len(pd.read_parquet(tmp_path / "run" / "scores.parquet")) == 700 - 60 - 80  # they need no ranking
+    blobs(tmp_path / "april.csv", 100, seed=1, label=False)
+    scored = punce("predict", tmp_path / "run", tmp_path / "april.csv", "--out", tmp_path / "april.scores.csv").stdout
+    assert "learned from 80 labelled negatives beside the labelled positives" in scored
+
+
 def test_embeddings(tmp_path: Path) -> None:
     embeddings(tmp_path / "train.npz", 500)
     data = load("digits")

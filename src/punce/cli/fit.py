@@ -68,7 +68,10 @@ def fit(
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
-    """Learn from a few labelled positives and a pile of unlabelled rows.
+    """Learn from a few labelled positives and a pile of unlabelled rows, and from known negatives if there are any.
+
+    The label column holds 1 (or yes, positive) for labelled positives, 0 or nothing for unlabelled rows and -1 (or
+    negative) for known negatives; pictures lie in labelled/, unlabelled/ and negative/.
 
     Tables are learned by an ensemble; --loss, --risk, --transfer and --epochs apply to networks (images, embeddings,
     texts, and tables with --encoder mlp). An option that would have no effect is refused.
@@ -167,6 +170,8 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
         shown = (f"{estimate.value:.3f}", f"{estimate.low:.3f} – {estimate.high:.3f}")
         table.add_row(_IN_WORDS[name], *(("cannot be estimated", "") if estimate.reason else shown))
     console.print(table)
+    if classifier.setting_ == "pnu":  # without labelled negatives there is nothing to tell apart
+        console.print(f"the numbers are {classifier.metrics_.basis_in_words}", highlight=False)
     for reason, names in classifier.metrics_.reasons.items():
         console.print(f"{', '.join(names)} cannot be estimated: {escape(reason)}", highlight=False)
     console.print(f"learned by {ran_in_words(classifier.ran_)}", highlight=False, markup=False, soft_wrap=True)

@@ -63,6 +63,8 @@ def _say(done: PredictOutcome, target: Path, *, is_shifted: bool) -> None:
     how = "to which they were shifted" if is_shifted else "the model's own; not shifted"
     console.print(f"share of positives in these rows: {done.share.in_words()}", **plain)
     console.print(f"the probabilities assume {done.assumed:.3f} ({how})", **plain)
+    if done.known:
+        console.print(f"the model learned from {done.known} beside the labelled positives", **plain)
     unknown = f", {done.unknown:,} unknown" if done.unknown else ""
     called = f"{done.called:,} called positive (probability ≥ {done.threshold:.3f}){unknown}"
     console.print(f"{done.rows:,} rows scored, {called}: {target}", **plain)

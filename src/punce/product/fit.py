@@ -3,7 +3,7 @@
     RUN/config.json       what was asked for; "finished", "reading" and what "ran" when everything below is there
     RUN/model/            the classifier (safetensors + JSON), for ``punce predict`` and PUClassifier.load
     RUN/scores.parquet    the unlabelled rows, ranked, with their probability (or scores.csv)
-    RUN/metrics.json      the prior and the quality without negatives, with intervals
+    RUN/metrics.json      the prior and the quality, with intervals and what they were counted on
     RUN/report.html       the page, and report.json from which ``punce report`` rebuilds it
     RUN/MODEL_CARD.md     what the model is, in a page of text
     RUN/history.jsonl     training, one line per epoch
@@ -31,7 +31,7 @@ from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError
-from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
@@ -84,8 +84,9 @@ def run_fit(
         noted = _fit(classifier, X, data.labels, folder, reviewed)
         outcome = FitOutcome(out, classifier, data, noted, reviewed)
         if collectives.rank() == 0:
-            _write_results(outcome, checked, X, {**options, "ran": classifier.ran_}, scores)
-            folder.finish(reading=_reading(data), ran=classifier.ran_)
+            ran = {"setting": classifier.setting_, **classifier.ran_}
+            _write_results(outcome, checked, X, {**options, "ran": ran}, scores)
+            folder.finish(reading=_reading(data), ran=ran)
             if reviewed is not None:
                 finish_review(out)
     return outcome
@@ -164,18 +165,25 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
         name: {key: asdict(getattr(mix, key)) for key in ("precision", "accuracy", "f1", "called")}
         for name, mix in (("unlabelled", metrics.unlabelled), ("population", metrics.population))
     }
-    second = classifier.second_prior_
+    second, both = classifier.second_prior_, classifier.both_prior_
     # encode: JSON has no NaN, undefined numbers become null.
     plain: dict[str, Any] = encode(
         {
+            "setting": classifier.setting_,
+            "basis": metrics.basis,
             "prior": classifier.prior_.as_dict(),
             "first_prior": classifier.first_prior_.as_dict(),
             "second_prior": None if second is None else second.as_dict(),
+            "both_prior": None if both is None else both.as_dict(),
             "threshold": classifier.threshold_,
             "target": metrics.target,
             **{name: asdict(five[name]) for name in ("recall", "auc")},  # the same for every mix of rows
             **mixes,
-            "held_out": {"labelled": metrics.n_positive, "unlabelled": metrics.n_unlabelled},
+            "held_out": {
+                "labelled": metrics.n_positive,
+                "unlabelled": metrics.n_unlabelled,
+                "negative": metrics.n_negative,
+            },
             "notes": list(metrics.notes),
             "labelling": asdict(classifier.labelling_),
         }
@@ -218,22 +226,26 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     numbers += [f"  - {', '.join(names)}: cannot be estimated: {reason}" for reason, names in metrics.reasons.items()]
     share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {prior.method})"
     share = f"cannot be estimated; {prior.value:.3f} was assumed" if metrics.unknown else share
-    n_p, n_u = int((data.labels == POSITIVE).sum()), int((data.labels == UNLABELLED).sum())
+    n_p, n_u, n_n = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
+    known = f"{n_n} labelled negatives" if n_n else "no negatives were known"
+    is_counted = metrics.basis == "pnu"
+    sample = "are random samples of their classes" if is_counted else "are a random sample of the positives"
+    caution = "" if is_counted else "They are estimates without negatives: check"
     lines = [
         "# Model card",
         "",
         f"A positive-unlabelled classifier made by punce {__version__} from {data.source} ({classifier.kind_}).",
         "",
-        f"- learned from {n_p} labelled positives and {n_u} unlabelled rows; no negatives were known",
+        f"- setting {classifier.setting_}: learned from {n_p} labelled positives and {n_u} unlabelled rows; {known}",
         f"- share of positives among the unlabelled rows: {share}",
-        f"- estimated without negatives, on rows held out of training, for {target_in_words(classifier)}:",
+        f"- {metrics.basis_in_words}, on rows held out of training, for {target_in_words(classifier)}:",
         *numbers,
         f"- a row is called positive from probability {classifier.threshold_:.3f} on",
         f'- trained: {ran_in_words(classifier.ran_)}; the settings of every stage are under "ran" in config.json',
         f"- options: {_options_in_words(classifier)}",
         "",
-        "These numbers hold if the labelled rows are a random sample of the positives and new rows come from the same",
-        "source. They are estimates without negatives: check a sample of the top rows by hand before relying on them.",
+        f"These numbers hold if the labelled rows {sample} and new rows come from the same",
+        f"source. {caution or 'Check'} a sample of the top rows by hand before relying on them.",
         *(["", "Warnings:", ""] + [f"- {text}" for text in noted] if noted else []),
         "",
     ]

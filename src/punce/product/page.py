@@ -20,7 +20,7 @@ from punce.data.image_files import ImageFiles
 from punce.judging.calibration import with_share
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
-from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.product.insight import quickly_explained, reasons_of, shown_importances
 from punce.report import ReportContent
 from punce.report.content import (
@@ -95,6 +95,7 @@ def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
         rows=len(data),
         labelled=int((data.labels == POSITIVE).sum()),
         unlabelled=int((data.labels == UNLABELLED).sum()),
+        negatives=int((data.labels == NEGATIVE).sum()),
         notes=data.notes,
         findings=tuple((finding.severity, finding.message) for finding in checked.findings),
     )
@@ -108,6 +109,8 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
             OtherEstimate(f"{first.method} before training", first.value, first.low, first.high),
             OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
         )
+    if (both := classifier.both_prior_) is not None and not both.reason:
+        others += (OtherEstimate("with the labelled negatives", both.value, both.low, both.high),)
     low, high = (None, None) if is_given(prior) and prior.low == prior.high else (prior.low, prior.high)
     unknown = classifier.metrics_.unknown
     return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings, unknown=unknown)
@@ -135,6 +138,7 @@ def _quality(classifier: PUClassifier) -> Quality:
         confidence=metrics.confidence,
         n_positive=metrics.n_positive,
         n_unlabelled=metrics.n_unlabelled,
+        n_negative=metrics.n_negative if metrics.basis == "pnu" else 0,
         over="the unlabelled rows" if metrics.target == "unlabelled" else "rows of the population",
         notes=metrics.notes,
     )

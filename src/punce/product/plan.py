@@ -20,7 +20,7 @@ from punce.data.image_files import ImageFiles
 from punce.data.read import check_request
 from punce.errors import InputError
 from punce.judging.thresholds import check_rule
-from punce.labels import require_positive_and_unlabelled
+from punce.labels import NEGATIVE, require_positive_and_unlabelled
 from punce.options import DEFAULTS, Way, automatic_encoder, check_arguments, check_explained, check_options, describe
 from punce.scenario import Scenario, Target
 from punce.storage.files import locked, write_text
@@ -225,4 +225,6 @@ def plan_fit(
     resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
     how = describe(model.way(data), asked)
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
-    return f"would learn with {how}, prior {model.prior}, and {where}"
+    n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
+    known = f" and {n_negative:,} labelled negatives (setting pnu)" if n_negative else ""
+    return f"would learn with {how}{known}, prior {model.prior}, and {where}"

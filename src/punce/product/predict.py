@@ -27,7 +27,7 @@ from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
-from punce.options import applying_reading, was_asked
+from punce.options import applying_reading, known_in_words, was_asked
 from punce.storage.files import file_and_table, refuse_to_replace_input, replacing
 
 # Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
@@ -62,6 +62,8 @@ class PredictOutcome:
     """The share of positives that the probabilities are for."""
     notes: tuple[str, ...] = ()
     """How the rows differ from those the model learned from."""
+    known: str = ""
+    """Rows of known class that the model learned from beside labelled positives, if there were any."""
 
 
 def run_predict(
@@ -151,8 +153,9 @@ class _Found:
         elif self.rows > self._unknown:
             share = self._new.share.estimate
             notes = (*notes, *self._new.notes(), *self._about_share(assumed))
+        known = known_in_words(getattr(self._classifier, "ran_", {}))  # earlier versions saved none
         return PredictOutcome(
-            self.rows, self._called, self._classifier.threshold_, self._unknown, share, assumed, notes
+            self.rows, self._called, self._classifier.threshold_, self._unknown, share, assumed, notes, known
         )
 
     def _about_share(self, assumed: float) -> tuple[str, ...]:

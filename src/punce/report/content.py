@@ -84,8 +84,9 @@ class PriorFacts:
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality without negatives. Keys: recall, precision, accuracy, f1, auc; others are shown under their own name.
+    """Quality, without negatives unless `n_negative` of them were counted on.
 
+    Keys: recall, precision, accuracy, f1, auc; others are shown under their own name.
     `true` holds the same measures from true labels where those exist. `over` says which rows the numbers speak of.
     """
 
@@ -94,6 +95,7 @@ class Quality:
     confidence: float = 0.95
     n_positive: int = 0
     n_unlabelled: int = 0
+    n_negative: int = 0
     over: str = "the unlabelled rows"
     notes: tuple[str, ...] = ()
 
