@@ -261,6 +261,14 @@ def test_the_whole_weight_for_the_own_view_is_scl(labels: list[int]) -> None:
     assert float(PuNCE(0.4, weighting="posterior", own_view=1.0)(z, s, given)) == float(SCL()(z, s))
 
 
+def test_the_own_view_has_one_half_with_both_classes_and_the_other_classs_part_with_one() -> None:
+    z, given = projections(6).detach(), torch.linspace(0, 1, 6)
+    for labels, own_view in (([1, -1, 0, 0, -1, 0], 0.5), ([1, 0, 0, 1, 0, 0], 0.0), ([-1, 0, 0, -1, 0, 0], 0.0)):
+        s = torch.tensor(labels)
+        automatic, told = (PuNCE(0.4, weighting="posterior", own_view=own) for own in (None, own_view))
+        assert float(automatic(z, s, given)) == float(told(z, s, given))
+
+
 def test_a_row_with_a_higher_probability_is_pulled_to_the_positives() -> None:
     z, s = projections(4).detach(), torch.tensor([1, -1, 0, 0])
     pulls = []

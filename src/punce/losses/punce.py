@@ -15,6 +15,9 @@ from punce.losses.posterior import anchor_probabilities
 from punce.scenario import check_prior
 
 Weighting = Literal["paper", "released", "posterior"]
+OwnView = float | Literal["paper"] | None
+
+_OWN_VIEW = 0.5  # where there are labels of both classes
 
 
 class PuNCE(ContrastiveLoss):
@@ -43,8 +46,9 @@ class PuNCE(ContrastiveLoss):
         temperature: τ; the paper uses 0.5.
         weighting: "paper" as above; "released" uses w_P = π/(1+π), as the authors' later code does (PU only);
             "posterior" as above.
-        own_view: α of "posterior", 0.5 unless given. "paper" takes the paper's weights 1/(|P|+1) and 1/(|N|+1): with
-            p_i = π this is the paper's loss.
+        own_view: α of "posterior", in [0, 1]. Unless given, 0.5 with labels of both classes and 0 with those of one
+            class, where the own view has the part of the other class already. "paper" takes the paper's weights
+            1/(|P|+1) and 1/(|N|+1): with p_i = π this is the paper's loss.
 
     Shape: z (2, B, K), labels (B,) of {1, 0, −1}, probabilities (B,) -> scalar.
     """
@@ -55,7 +59,7 @@ class PuNCE(ContrastiveLoss):
         temperature: float = 0.5,
         *,
         weighting: Weighting = "paper",
-        own_view: float | Literal["paper"] | None = None,
+        own_view: OwnView = None,
     ) -> None:
         super().__init__(temperature)
         if weighting not in get_args(Weighting):
@@ -99,8 +103,9 @@ class PuNCE(ContrastiveLoss):
         if self.own_view == "paper":
             # mean(P ∪ a(i)) gives each of its |P| + 1 views the same weight; an empty group gets weight 0.
             return p * n_p / (n_p + 1.0), (1.0 - p) * n_n / (n_n + 1.0)
-        rest = 1.0 - self.own_view
-        return p * rest * n_p.clamp_max(1.0), (1.0 - p) * rest * n_n.clamp_max(1.0)
+        has_p, has_n = n_p.clamp_max(1.0), n_n.clamp_max(1.0)
+        rest = 1.0 - (_OWN_VIEW * has_p * has_n if self.own_view is None else self.own_view)
+        return p * rest * has_p, (1.0 - p) * rest * has_n
 
     def extra_repr(self) -> str:
         """Shown by print(loss)."""
@@ -108,13 +113,11 @@ class PuNCE(ContrastiveLoss):
         return f"prior={self.prior}, {super().extra_repr()}, weighting={self.weighting!r}{own_view}"
 
 
-def _checked_own_view(own_view: float | Literal["paper"] | None, weighting: Weighting) -> float | Literal["paper"]:
+def _checked_own_view(own_view: OwnView, weighting: Weighting) -> OwnView:
     if weighting != "posterior":
         if own_view is not None:
             raise InputError(f"own_view is for weighting='posterior'; weighting={weighting!r} has its own weights")
         return "paper"
-    if own_view is None:
-        return 0.5
-    if own_view == "paper" or (isinstance(own_view, int | float) and 0.0 <= own_view <= 1.0):
+    if own_view in (None, "paper") or (isinstance(own_view, int | float) and 0.0 <= own_view <= 1.0):
         return own_view
     raise InputError(f"own_view must lie in [0, 1] or be 'paper', got {own_view!r}")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from punce.encoders import Encoder
 from punce.errors import InputError
-from punce.labels import Labels
+from punce.labels import NEGATIVE, Labels
 from punce.losses import ContrastiveLoss, build_loss
 from punce.models.route import FitSettings, Floats, under
 from punce.risks import RISKS, Risk, build_risk
@@ -51,12 +51,15 @@ def uses_frozen_features(settings: FitSettings) -> bool:
 def pretrain_encoder(
     encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings, automatic: PretrainConfig
 ) -> list[dict[str, Any]]:
-    """Contrastive pretraining in place, where it comes first; `automatic` holds for what the caller left open."""
+    """Contrastive pretraining in place, where it comes first; `automatic` holds for what the caller left open.
+
+    Shape: x (n, ...), labels (n,) of {1, 0, −1}.
+    """
     if not pretrains(settings):
         return []
     told = replace(automatic, monitor_prior=settings.prior, seed=settings.random_state)
     config, folder = settings.config("pretrain", told), settings.folder / "pretrain" if settings.folder else None
-    loss = loss_of(settings)
+    loss = loss_of(settings, labels)
     return pretrain(encoder, view, x, labels, loss, config, folder=folder, progress=settings.progress)
 
 
@@ -145,9 +148,13 @@ def probe_config(settings: FitSettings, batch_size: int) -> ProbeConfig:
     return config
 
 
-def loss_of(settings: FitSettings) -> ContrastiveLoss:
+def loss_of(settings: FitSettings, labels: Labels) -> ContrastiveLoss:
     """The loss that was asked for, which `settings.used` then holds as it was built."""
-    loss = build_loss(settings.loss, settings.prior, **settings.configs.get("loss", {}))
+    options = settings.configs.get("loss", {})
+    if settings.loss == "punce" and (labels == NEGATIVE).any():
+        # With labels of both classes the paper's weights leave next to nothing to a row's own view (docs/paper.md).
+        options = {"weighting": "posterior", **options}
+    loss = build_loss(settings.loss, settings.prior, **options)
     settings.used["loss"] = repr(loss)
     return loss
 

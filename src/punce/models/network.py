@@ -89,7 +89,10 @@ class NetworkRoute:
         automatic = PretrainConfig(
             epochs=settings.epochs_of("pretrain") or automatic_epochs(len(own)), batch_size=batch_size(len(own))
         )
-        history = pretrain_encoder(self._encoder, self._view, own, known, settings, automatic)
+        # Known negatives shape the features, too; the loss is told the prior of the rows whose class nobody knows.
+        classes = settings.known_classes(labels)[train.numpy()]
+        told = replace(settings, prior=settings.prior_of_rest(labels))
+        history = pretrain_encoder(self._encoder, self._view, own, classes, told, automatic)
         if settings.weights is not None:  # one for each row of X, but heads see the training rows alone
             settings = replace(settings, weights=settings.weights[train.numpy()])
         self._head = fit_head(self._encoder, self._view, own, known, settings)

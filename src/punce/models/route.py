@@ -72,6 +72,11 @@ class FitSettings:
         """The share of positives among the rows of label 0 whose class nobody knows."""
         return prior_of_rest(self.prior, labels, self.truths)
 
+    def known_classes(self, labels: Labels) -> Labels:
+        """The labels with the truths in their places: all that is known of the rows. Shape: (n,) of {1, 0, −1}."""
+        known: Labels = labels if self.truths is None else np.where(self.truths != 0, self.truths, labels)
+        return known
+
     def epochs_of(self, stage: str) -> int | None:
         """Epochs that the caller set for this stage, or for all; None leaves the choice to the number of rows."""
         own: int | None = self.configs.get(stage, {}).get("epochs", self.epochs)

@@ -190,6 +190,23 @@ def further_questions(grids: Mapping[str, Grid]) -> list[Finding]:
         Finding("MNIST, 1k: an estimated prior costs puNCE less than one point", _BEYOND, estimated),
         Finding("MNIST: puNCE is ahead of nnPU in either scenario", _BEYOND, tuple(scenarios)),
         Finding("MNIST, 1k: puNCE is ahead of nnPU when labels prefer bright images", _BEYOND, biased),
+        *_row_probabilities(book),
+    ]
+
+
+def _row_probabilities(book: Book) -> list[Finding]:
+    """Is a probability for each row better than the prior for all of them?"""
+    found, shares = [], ("1%", "5%", "10%")
+    for better, other in (("punce", "scl"), ("posterior", "scl"), ("posterior", "punce")):
+        lines = _ahead(book, "table4", "mnist/mlp", better, other, shares)
+        found.append(Finding(f"PNU MNIST, MLP: {shown(better)} is ahead of {shown(other)}", _BEYOND, lines))
+    name = shown("posterior")
+    longer = _ahead(book, "longer_pnu", "mnist/mlp", "posterior", "punce 5x", shares)
+    alone = _ahead(book, "row_probabilities", "mnist/mlp", "posterior pu", "punce", ("1k",))
+    return [
+        *found,
+        Finding(f"PNU MNIST, MLP: {name} is ahead of puNCE with five times the epochs", _BEYOND, longer),
+        Finding(f"PU MNIST, MLP: {name} is ahead of puNCE", _BEYOND, alone),
     ]
 
 
