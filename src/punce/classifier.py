@@ -44,7 +44,15 @@ from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows, plain_rows
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of
-from punce.options import automatic_encoder, check_arguments, check_options, check_weights, describe, ran_in_words
+from punce.options import (
+    automatic_encoder,
+    check_arguments,
+    check_options,
+    check_weights,
+    describe,
+    ran_in_words,
+    resolved,
+)
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario, Target
 from punce.storage.model_file import ModelFileError, read_model, write_model
@@ -68,9 +76,11 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     Args:
         loss: contrastive loss of the pretraining: a name in ``punce.losses.LOSSES``, a loss object, or None to train
-            without pretraining.
+            without pretraining. With "auto" for loss and risk, several features and heads are tried and weighed by
+            held-out labelled rows (docs/using.md); if anything else is chosen, "auto" is the paper's pair, puNCE and
+            nnPU.
         risk: PU risk of the head: a name in ``punce.risks.RISKS``, a risk object, or "pupl" (pseudo-labels by
-            clustering) or "selfpu" (with ``loss=None``).
+            clustering) or "selfpu" (without a loss).
         transfer: "probe" freezes the encoder, "finetune" trains it further with the head.
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
             ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts and pictures
@@ -113,8 +123,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     def __init__(
         self,
-        loss: str | ContrastiveLoss | None = "punce",
-        risk: Any = "nnpu",
+        loss: str | ContrastiveLoss | None = "auto",
+        risk: Any = "auto",
         transfer: str = "probe",
         encoder: Any = "auto",
         prior: GivenPrior = "auto",
@@ -203,7 +213,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         weights = None if sample_weight is None else row_weights(sample_weight, labels)
         kept, weights = by_propensity(labels, propensity, weights, self.seed_)
         if weights is not None:
-            check_weights(way, vars(self), "sample_weight" if propensity is None else "propensity")
+            check_weights(way, self._asked(), "sample_weight" if propensity is None else "propensity")
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
@@ -213,7 +223,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))
         fitted = self._route.fit(X, labels, replace(settings, prior=prior))
         self.history_, self.notes_ = fitted.history, fitted.notes
-        self.ran_ = {"way": describe(way, vars(self)), **settings.used}
+        self.ran_ = {"way": describe(way, self._asked()), **settings.used}
         if rows.counts:
             self.ran_["known"] = rows.counts
         judged_by = fitted.only(kept)
@@ -247,11 +257,15 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             self._warn(prior.warnings[0])
         return prior
 
+    def _asked(self) -> dict[str, Any]:
+        """The parameters, with the loss and the risk that "auto" stands for on these rows."""
+        return resolved(self.kind_, {**self.get_params(deep=False), "encoder": self.encoder_})
+
     def _settings(self, folder: Path | None, weights: Floats | None, truths: Labels | None) -> FitSettings:
-        as_given = ("loss", "risk", "transfer", "scenario", "device", "progress")
+        as_given = ("loss", "risk", "transfer", "encoder", "scenario", "device", "progress")
+        asked = self._asked()
         return FitSettings(
-            encoder=self.encoder_,
-            **{name: getattr(self, name) for name in as_given},
+            **{name: asked[name] for name in as_given},
             prior=float("nan"),
             random_state=self.seed_,
             epochs=plain(self.epochs),  # it is written to checkpoints as JSON

@@ -20,14 +20,16 @@ ALWAYS = ("prior", "scenario", "target", "threshold", "random_state")
 """Options that apply to every kind of input, beside `encoder` and `kind`, which decide what runs."""
 
 DEFAULTS: dict[str, Any] = {
-    "loss": "punce",
-    "risk": "nnpu",
+    "loss": "auto",
+    "risk": "auto",
     "transfer": "probe",
     "epochs": None,
     "device": "auto",
     "labelling": "random",
 }
 """Options that apply to some of the ways to learn only, as PUClassifier sets them."""
+PAPER = {"loss": "punce", "risk": "nnpu"}
+"""What "auto" stands for where a single pair is trained: the method of the paper."""
 
 LOSS_NAMES = ("dcl", "infonce", "punce", "scl")
 HEAD_NAMES = ("nnpu", "pn", "pupl", "pvu", "selfpu", "upu", "vpu")
@@ -62,6 +64,12 @@ WAYS: dict[str, Way] = {
         "the ensemble for tables",
         ("labelling",),
         instead="encoder='mlp' trains a network, which uses {}",
+        takes_weights=True,
+    ),
+    "portfolio": Way(
+        "several features and heads, weighed by held-out labelled rows",
+        ("epochs", "device"),
+        instead="loss='punce', risk='nnpu' trains the method of the paper alone",
         takes_weights=True,
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
@@ -111,10 +119,10 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
     loss, risk, prior, epochs = (asked[name] for name in ("loss", "risk", "prior", "epochs"))
     check_scenario(asked["scenario"])
     check_target(asked["target"])
-    if isinstance(loss, str) and loss not in LOSS_NAMES:
-        raise InputError(f"loss must be one of {list(LOSS_NAMES)}, a loss object or None, got {loss!r}")
-    if isinstance(risk, str) and risk not in HEAD_NAMES:
-        raise InputError(f"risk must be one of {list(HEAD_NAMES)} or a risk object, got {risk!r}")
+    if isinstance(loss, str) and loss not in ("auto", *LOSS_NAMES):
+        raise InputError(f"loss must be one of {['auto', *LOSS_NAMES]}, a loss object or None, got {loss!r}")
+    if isinstance(risk, str) and risk not in ("auto", *HEAD_NAMES):
+        raise InputError(f"risk must be one of {['auto', *HEAD_NAMES]} or a risk object, got {risk!r}")
     if asked["transfer"] not in ("probe", "finetune"):
         raise InputError(f"transfer must be 'probe' or 'finetune', got {asked['transfer']!r}")
     if isinstance(prior, str):
@@ -133,11 +141,14 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
 
 def way_of(kind: str, asked: Mapping[str, Any]) -> str:
     """Name in :data:`WAYS` of what `asked` (the arguments of PUClassifier) trains on rows of this kind."""
-    encoder, loss, risk = asked["encoder"], asked["loss"], asked["risk"]
+    encoder = asked["encoder"]
     if kind == "table" and _is(encoder, "auto"):
         return "ensemble"
     if kind == "image" and is_pretrained(encoder):
         return "frozen"
+    if is_portfolio(kind, asked):
+        return "portfolio"
+    loss, risk = (resolved(kind, asked)[name] for name in PAPER)
     if _is(risk, "selfpu"):
         return "selfpu"
     is_vpu, tunes = _is(risk, "vpu"), asked["transfer"] == "finetune"
@@ -180,6 +191,23 @@ def is_pretrained(encoder: Any) -> bool:
     return hasattr(encoder, "preprocessing")
 
 
+def is_portfolio(kind: str, asked: Mapping[str, Any]) -> bool:
+    """Whether nothing was said about how to learn: then candidates are tried and weighed."""
+    is_open = _is(asked["loss"], "auto") and _is(asked["risk"], "auto") and asked["transfer"] == "probe"
+    return is_open and kind in ("embedding", "image") and _is(asked["encoder"], "auto")
+
+
+def resolved(kind: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """`asked` with the loss and the risk that "auto" stands for; left as they are where several are weighed."""
+    is_weighed = (kind == "table" and _is(asked["encoder"], "auto")) or is_portfolio(kind, asked)
+    if is_weighed or (kind == "image" and is_pretrained(asked["encoder"])):
+        return dict(asked)
+    named = {name: own if _is(asked[name], "auto") else asked[name] for name, own in PAPER.items()}
+    if _is(named["risk"], "selfpu") and _is(asked["loss"], "auto"):
+        named["loss"] = None  # Self-PU has no pretraining, and nobody asked for one
+    return {**asked, **named}
+
+
 def check_options(kind: str, asked: Mapping[str, Any], chosen: Collection[str] = ()) -> Way:
     """Refuse options that would have no effect on rows of this kind, and return what will run.
 
@@ -209,7 +237,9 @@ def check_weights(way: Way, asked: Mapping[str, Any], what: str) -> None:
 def _chosen(option: str, asked: Mapping[str, Any], chosen: Collection[str], way: str) -> bool:
     value = asked[option]
     if option == "loss" and way == "selfpu":
-        return value is not None  # a loss in the parameters of a model that used none would be a false statement
+        return value is not None and not _is(
+            value, "auto"
+        )  # a loss in the parameters of a model that used none would be a false statement
     if option == "device" and _is(value, "cpu"):
         return False  # true of the ensemble
     return option in chosen or not _is(value, DEFAULTS[option])
@@ -246,7 +276,11 @@ def _check_configs(way: Way, asked: Mapping[str, Any]) -> None:
             continue
         near = difflib.get_close_matches(str(stage), way.configs, n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
-        has = f"it has {', '.join(way.configs)}" if way.configs else "it has no stages to set"
+        has = (
+            f"it has {', '.join(way.configs)}"
+            if way.configs
+            else f"it has no stages to set; {way.instead.format(stage)}"
+        )
         raise InputError(f"configs: {describe(way, asked)} has no stage {stage!r}: {has}{guess}")
     if asked["epochs"] is not None and (twice := [s for s in _STAGE_WITH_EPOCHS if "epochs" in configs.get(s, {})]):
         raise InputError(f"epochs is given twice, as epochs={asked['epochs']} and in configs[{twice[0]!r}]: give one")

@@ -13,14 +13,14 @@ from punce.models.portfolio.model import FeatureModel
 from punce.models.route import FitSettings
 
 SETTINGS = FitSettings(
-    loss="punce",
-    risk="nnpu",
+    loss="auto",
+    risk="auto",
     transfer="probe",
     encoder="auto",
     prior=0.4,
     scenario="single_set",
     random_state=0,
-    epochs=None,
+    epochs=1,
     device="cpu",
     progress=False,
     folder=None,

@@ -29,6 +29,7 @@ from tests.copies import Call, command, run_copies
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
 BAD_INPUT, SYSTEM, FAULT = 2, 3, 1
+PAIR = ("--loss", "punce", "--risk", "nnpu")
 _CAPABILITY_VERSION, _CAP_DAC_OVERRIDE = 0x20080522, 1  # of linux/capability.h
 
 
@@ -45,7 +46,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         assert run(patch, "fit", "good.csv", "--label", "y", "--prior", 0.3, "--out", "run") == 0
-        assert run(patch, "fit", "good.npz", "--label", "y", "--prior", 0.3, "--epochs", 1, "--out", "network") == 0
+        assert (
+            run(patch, "fit", "good.npz", "--label", "y", "--prior", 0.3, "--epochs", 1, *PAIR, "--out", "network") == 0
+        )
     write_models(place)
     return place
 

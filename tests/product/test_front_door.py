@@ -32,7 +32,8 @@ from punce.training.splits import PUStratifiedKFold
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
-NETWORK: dict[str, Any] = {"kind": "embedding", "prior": 0.4, "epochs": 2}
+EMBEDDING: dict[str, Any] = {"kind": "embedding", "prior": 0.4, "epochs": 2}
+NETWORK: dict[str, Any] = {**EMBEDDING, "loss": "punce", "risk": "nnpu"}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,10 @@ def on_table(rows: tuple[np.ndarray, ...]) -> PUClassifier:
         ({**NETWORK, "risk": "pupl", "transfer": "finetune"}, "'pupl' is a head on frozen features"),
         ({"kind": "embedding", "encoder": "identity", "loss": "scl"}, "has no weights to pretrain"),
         ({**NETWORK, "configs": {"pretrain": {"epochs": 3}}}, "epochs is given twice"),
+        (
+            {**EMBEDDING, "configs": {"pretrain": {"lr": 0.1}}},
+            "loss='punce', risk='nnpu' trains the method of the paper",
+        ),
     ],
 )
 def test_an_argument_without_effect_is_refused(
@@ -84,7 +89,9 @@ def test_on_the_command_line_even_a_default_is_an_explicit_choice() -> None:
     asked = PUClassifier().get_params()
     assert check_options("table", asked) is WAYS["ensemble"]
     with pytest.raises(InputError, match="loss='punce' has no effect on a table"):
-        check_options("table", asked, chosen=["loss"])
+        check_options("table", {**asked, "loss": "punce"})
+    with pytest.raises(InputError, match="transfer='probe' has no effect on a table"):
+        check_options("table", asked, chosen=["transfer"])
 
 
 @pytest.mark.parametrize(
@@ -188,8 +195,8 @@ def test_transform_gives_the_embedding(on_table: PUClassifier, rows: tuple[np.nd
 
 def test_losses_and_risks_as_objects(rows: tuple[np.ndarray, ...], tmp_path: Path) -> None:
     X, labels, _ = rows
-    model = clone(PUClassifier(loss=InfoNCE(0.2), risk=UPU(0.4), **NETWORK)).fit(X, labels)
-    named = PUClassifier(loss="infonce", risk="upu", configs={"loss": {"temperature": 0.2}}, **NETWORK).fit(X, labels)
+    model = clone(PUClassifier(loss=InfoNCE(0.2), risk=UPU(0.4), **EMBEDDING)).fit(X, labels)
+    named = PUClassifier(loss="infonce", risk="upu", configs={"loss": {"temperature": 0.2}}, **EMBEDDING).fit(X, labels)
     assert (model.predict_proba(X) == named.predict_proba(X)).all()
     assert model.ran_["loss"] == "InfoNCE(temperature=0.2)"
     model.save(tmp_path / "model")
@@ -210,7 +217,7 @@ def test_punce_with_row_probabilities(rows: tuple[np.ndarray, ...], tmp_path: Pa
 def test_settings_of_single_stages(rows: tuple[np.ndarray, ...], tmp_path: Path) -> None:
     X, labels, _ = rows
     configs = {"pretrain": PretrainConfig(epochs=2, batch_size=100), "probe": {"lr": 3e-3, "epochs": 7}}
-    model = PUClassifier(kind="embedding", prior=0.4).set_params(configs=configs).fit(X, labels)
+    model = PUClassifier("punce", "nnpu", kind="embedding", prior=0.4).set_params(configs=configs).fit(X, labels)
     assert (model.ran_["pretrain"]["batch_size"], model.ran_["probe"]["lr"]) == (100, 3e-3)
     stages = [row["stage"] for row in model.history_]
     assert (stages.count("pretrain"), stages.count("probe")) == (2, 7)
@@ -235,7 +242,7 @@ def test_settings_of_single_stages(rows: tuple[np.ndarray, ...], tmp_path: Path)
 )
 def test_wrong_settings_of_stages(configs: Any, message: str, rows: tuple[np.ndarray, ...]) -> None:
     with pytest.raises(InputError, match=message):
-        PUClassifier(kind="embedding", prior=0.4, configs=configs).fit(*rows[:2])
+        PUClassifier("punce", "nnpu", kind="embedding", prior=0.4, configs=configs).fit(*rows[:2])
 
 
 def test_random_states(rows: tuple[np.ndarray, ...]) -> None:
@@ -342,7 +349,7 @@ def test_training_rows_that_a_network_saw_are_marked(
     changes: dict[str, Any], n_seen: int, rows: tuple[np.ndarray, ...]
 ) -> None:
     X, labels, y = rows
-    model = PUClassifier(**NETWORK, **changes).fit(X, labels)
+    model = PUClassifier(**{**NETWORK, **changes}).fit(X, labels)
     assert model.seen_in_training_.sum() == n_seen
     final = model.decision_function(X)
     is_cross_fitted = changes.get("transfer") != "finetune" and changes["loss"] is not None

@@ -49,8 +49,8 @@ def fit(
     target: Annotated[str, typer.Option(help=_TARGET)] = "unlabelled",
     labelling: Annotated[str, typer.Option(help=_LABELLING)] = "random",
     threshold: Annotated[str, typer.Option(help=_THRESHOLD)] = "accuracy",
-    loss: Annotated[str, typer.Option(help="punce, scl, infonce, dcl, or none to train without.")] = "punce",
-    risk: Annotated[str, typer.Option(help="nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "nnpu",
+    loss: Annotated[str, typer.Option(help="auto, punce, scl, infonce, dcl, or none to train without.")] = "auto",
+    risk: Annotated[str, typer.Option(help="auto, nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "auto",
     transfer: Annotated[str, typer.Option(help="probe or finetune.")] = "probe",
     encoder: Annotated[str, typer.Option(help=_ENCODER)] = "auto",
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs; by default by number of rows.")] = None,
@@ -73,8 +73,9 @@ def fit(
     The label column holds 1 (or yes, positive) for labelled positives, 0 or nothing for unlabelled rows and -1 (or
     negative) for known negatives; pictures lie in labelled/, unlabelled/ and negative/.
 
-    Tables are learned by an ensemble; --loss, --risk, --transfer and --epochs apply to networks (images, embeddings,
-    texts, and tables with --encoder mlp). An option that would have no effect is refused.
+    Tables are learned by an ensemble; images, embeddings and texts by several features and heads, weighed by held-out
+    labelled rows. --loss and --risk train one pair alone (punce and nnpu: the paper's; also tables with --encoder mlp).
+    An option that would have no effect is refused.
     """
     given = dict(ctx.params)
     sources = {name: ctx.get_parameter_source(name) for name in given}
@@ -96,8 +97,6 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
     if given["scores"] not in ("parquet", "csv"):
         raise InputError(f"--scores must be parquet or csv, got {given['scores']!r}")
     labels, loss = given["labels"], given["loss"]
-    if given["risk"] == "selfpu" and "loss" not in chosen:
-        loss = "none"  # Self-PU has no pretraining, and nobody asked for one
     source = DataOptions(
         path=str(given["data"]),
         labels=None if labels is None else str(labels),

@@ -6,6 +6,7 @@ Add a route: one file with a class that has what :class:`~punce.models.route.Rou
 from __future__ import annotations
 
 from punce.datasets.dataset import Kind
+from punce.models.auto import AutoRoute
 from punce.models.image import ImageRoute
 from punce.models.kinds import kind_of
 from punce.models.network import NetworkRoute
@@ -16,12 +17,13 @@ from punce.models.text import TextRoute
 ROUTES: dict[Kind, type[Route]] = {
     "table": TableRoute,
     "image": ImageRoute,
-    "embedding": NetworkRoute,
+    "embedding": AutoRoute,
     "text": TextRoute,
 }
 
 __all__ = [
     "ROUTES",
+    "AutoRoute",
     "FitSettings",
     "Fitted",
     "ImageRoute",

@@ -12,6 +12,7 @@ import numpy as np
 
 from punce.errors import InputError
 from punce.losses import LOSSES
+from punce.options import PAPER
 from punce.risks import RISKS
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
@@ -50,7 +51,9 @@ def plain_configs(configs: Mapping[str, Any] | None, loss: Any, risk: Any) -> di
 def _changes(stage: str, given: Any, loss: Any, risk: Any) -> dict[str, Any]:
     where = f"configs[{stage!r}]"
     if stage in ("loss", "risk"):
-        return _of_entry(where, given, loss if stage == "loss" else risk, LOSSES if stage == "loss" else RISKS)
+        chosen = loss if stage == "loss" else risk
+        chosen = PAPER[stage] if isinstance(chosen, str) and chosen == "auto" else chosen
+        return _of_entry(where, given, chosen, LOSSES if stage == "loss" else RISKS)
     if isinstance(given, STAGES[stage]):
         given = _fields_of(given)
     if not isinstance(given, Mapping):

@@ -33,7 +33,7 @@ _PN_SHARE = 0.5  # see probe_config
 
 def check_head(risk: Any) -> None:
     """Refuse what is neither a risk nor an algorithm."""
-    if not isinstance(risk, Risk) and not (isinstance(risk, str) and risk in HEADS):
+    if not isinstance(risk, Risk) and not (isinstance(risk, str) and risk in ("auto", *HEADS)):
         raise InputError(f"risk must be one of {sorted(HEADS)} or a risk object, got {risk!r}")
 
 

@@ -14,7 +14,8 @@ from punce.data.image_files import ImageFiles
 from punce.encoders.vision import IMAGE, OWN, PACKAGES, Vision
 from punce.errors import InputError
 from punce.labels import Labels
-from punce.models.network import BRIGHTNESS_OF, NetworkRoute, check_device
+from punce.models.auto import AutoRoute
+from punce.models.network import BRIGHTNESS_OF, check_device
 from punce.models.pictures import PictureVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.model import FeatureModel
@@ -32,7 +33,7 @@ class ImageRoute:
     """Pictures as files or as an array (n, C, H, W) or (n, H, W, C)."""
 
     def __init__(self) -> None:
-        self._reader: _Frozen | NetworkRoute = NetworkRoute()
+        self._reader: _Frozen | AutoRoute = AutoRoute()
         self._notes: tuple[str, ...] = ()
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
@@ -75,7 +76,7 @@ class ImageRoute:
             files.look(keep=True)
 
     def state(self) -> State:
-        """As :class:`NetworkRoute` writes it, or the heads and the name of the encoder."""
+        """As :class:`AutoRoute` writes it, or the heads and the name of the encoder."""
         return self._reader.state()
 
     @classmethod
@@ -83,7 +84,7 @@ class ImageRoute:
         """Inverse of :meth:`state`. A pretrained encoder is not part of a model file: it must be there."""
         route = cls()
         if content.get("how") != _FROZEN:
-            route._reader = NetworkRoute.from_state(tensors, content)
+            route._reader = AutoRoute.from_state(tensors, content)
             return route
         try:
             route._reader = _Frozen.from_state(tensors, content)

@@ -148,12 +148,8 @@ class NetworkRoute:
     def embed(self, X: Any) -> Floats:
         """Features of the encoder. Shape: (n, D)."""
         x = as_tensor(X)
-        # Given another shape, some encoders fail with an error of torch, and others would score it silently.
-        if self._row_shape is not None and (shape := tuple(x.shape[1:])) != self._row_shape:
-            raise InputError(
-                f"the rows have the shape {shape}, but the model learned from rows of shape {self._row_shape}; "
-                "bring them to that shape (pictures: the same size and number of channels)"
-            )
+        if self._row_shape is not None:
+            check_row_shape(x, self._row_shape)
         return extract_features(self._encoder, self._view, x.to(self._device)).cpu().double().numpy()
 
     def state(self) -> State:
@@ -261,6 +257,15 @@ def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
     """Rows to train on and rows that no stage sees, more of them where labelled rows are scarce."""
     share = _HELD_OUT if int((labels == POSITIVE).sum()) >= _SCARCE else _HELD_OUT_SCARCE
     return holdout_split(labels, share, seed)
+
+
+def check_row_shape(x: Tensor, learned: tuple[int, ...]) -> None:
+    """Refuse rows of another shape: some encoders would fail with an error of torch, and others score them silently."""
+    if (shape := tuple(x.shape[1:])) != learned:
+        raise InputError(
+            f"the rows have the shape {shape}, but the model learned from rows of shape {learned}; "
+            "bring them to that shape (pictures: the same size and number of channels)"
+        )
 
 
 def as_tensor(X: Any) -> Tensor:

@@ -21,7 +21,16 @@ from punce.data.read import check_request
 from punce.errors import InputError
 from punce.judging.thresholds import check_rule
 from punce.labels import NEGATIVE, require_positive_and_unlabelled
-from punce.options import DEFAULTS, Way, automatic_encoder, check_arguments, check_explained, check_options, describe
+from punce.options import (
+    DEFAULTS,
+    Way,
+    automatic_encoder,
+    check_arguments,
+    check_explained,
+    check_options,
+    describe,
+    resolved,
+)
 from punce.scenario import Scenario, Target
 from punce.storage.files import locked, write_text
 
@@ -63,8 +72,8 @@ class DataOptions:
 class ModelOptions:
     """The arguments of PUClassifier that the command line has."""
 
-    loss: str | None = "punce"
-    risk: str = "nnpu"
+    loss: str | None = "auto"
+    risk: str = "auto"
     transfer: str = "probe"
     encoder: str = "auto"
     prior: float | str | tuple[float, float, float] = "auto"
@@ -223,7 +232,7 @@ def plan_fit(
         model = model if found.prior is None or model.prior != "auto" else replace(model, prior=found.prior)
     options = {"data": asdict(source), "model": model.applying(data), **asked_reasons(data.kind, reasons)}
     resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
-    how = describe(model.way(data), asked)
+    how = describe(model.way(data), resolved(data.kind, asked))
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
     known = f" and {n_negative:,} labelled negatives (setting pnu)" if n_negative else ""

@@ -1,7 +1,7 @@
-"""FeatureModel: heads cross-fitted on features, brought to one scale, weighed by held-out labelled rows, summed.
+"""Portfolio: heads on several features, cross-fitted, brought to one scale, weighed by held-out labelled rows, summed.
 
 As for tables: every head is trained once for each fold on all the other folds. The models of all folds together score
-new rows (a bag of K); the one that did not see a row gives that row's out-of-fold score.
+new rows (a bag of K); the one that did not see a row gives that row's out-of-fold score. No true label is used.
 """
 
 from __future__ import annotations
@@ -13,112 +13,225 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from punce.labels import POSITIVE, Labels
-from punce.models.portfolio.directions import Directions
+from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.models.portfolio.contrastive import trained
+from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import HEADS, Head, HeadProblem, Linear
-from punce.models.route import FitSettings, Fitted, Floats, State, under
+from punce.models.portfolio.readers import Raw, Reader, reader_from_state
+from punce.models.portfolio.weighing import candidate_weights, cross_fitted
+from punce.models.route import FitSettings, Fitted, Flags, Floats, State, under
 from punce.models.tabular.model import scale_of, stratified_folds
-from punce.models.tabular.weighing import cross_fitted, member_weights
 
 Values = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.intp]
 _FOLDS = 5
+_MANY = 200  # labelled rows from which three folds hold enough of them
+_MOST_UNLABELLED = 50_000  # rows a head learns from; every row is scored
+_ROWS_AT_ONCE = 100_000  # bounds the memory of scoring
+
+
+@dataclass(frozen=True)
+class Member:
+    """One head on one kind of features. `heads` has one for each fold; `scale` is centre and spread of its scores."""
+
+    features: str
+    head: str
+    heads: Sequence[Head]
+    scale: tuple[float, float]
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """As the report shows it."""
+        return f"{self.features}, {self.head}"
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """Scores of rows (n, ...) by weighed members. `readers` has one of a kind for all folds, or one for each."""
+
+    readers: Mapping[str, Sequence[Reader]]
+    members: Sequence[Member]
+
+    @classmethod
+    def fit(cls, x: Tensor, labels: Labels, settings: FitSettings, device: torch.device) -> tuple[Portfolio, Fitted]:
+        """Learn from rows (n, ...) and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
+        n_labelled = int((labels == POSITIVE).sum())
+        n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
+        folds = stratified_folds(labels, n_folds, settings.random_state)
+        learned = trained(x, labels, folds, settings, device)
+        readers: dict[str, Sequence[Reader]] = {"raw": (Raw.fit(x, settings.random_state),), **learned.readers}
+        members, held_out = [], {}
+        for features, own in readers.items():
+            for head, (heads, scores) in _cross_fitted_heads(own, x, labels, folds, settings).items():
+                centre, spread = scale_of(scores, labels)
+                member = Member(features, head, heads, (centre, spread), 0.0)
+                members.append(member)
+                held_out[member.name] = (scores - centre) / spread
+        weights = candidate_weights(held_out, labels)
+        settings.used["members"] = dict(weights)
+        kept = [Member(m.features, m.head, m.heads, m.scale, weights[m.name]) for m in members if weights[m.name] > 0]
+        used = {name: own for name, own in readers.items() if any(m.features == name for m in kept)}
+        # Judged by weights that the row itself had no say in
+        scores = cross_fitted(held_out, labels, folds)
+        fitted = Fitted(np.arange(len(labels)), scores, learned.history, _notes(labels), bool(learned.readers))
+        return cls(used, kept), fitted
+
+    def score(self, x: Tensor) -> Floats:
+        """Shape: (n, ...) -> (n,)."""
+        parts = [self._score(part) for part in torch.split(x, _ROWS_AT_ONCE)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _score(self, x: Tensor) -> Floats:
+        total = np.zeros(len(x))
+        for name, readers in self.readers.items():
+            own = [member for member in self.members if member.features == name]
+            n_folds = len(own[0].heads)
+            for k in range(n_folds):
+                if k < len(readers):  # else one reader serves all folds
+                    features = readers[k](x)
+                for member in own:
+                    centre, spread = member.scale
+                    total += member.weight / n_folds * (member.heads[k].score(features) - centre) / spread
+        return total
+
+    def embed(self, x: Tensor) -> Floats:
+        """The features that count most. Shape: (n, ...) -> (n, M)."""
+        counts = {name: sum(m.weight for m in self.members if m.features == name) for name in self.readers}
+        return self.readers[max(counts, key=counts.__getitem__)][0](x).astype(np.float64)
+
+    def state(self) -> State:
+        """Arrays as tensors; names, weights and scales as JSON."""
+        tensors: dict[str, Tensor] = {}
+        content: dict[str, Any] = {"readers": [], "members": []}
+        for i, (name, readers) in enumerate(self.readers.items()):
+            specs = []
+            for k, reader in enumerate(readers):
+                own, spec = reader.state()
+                tensors |= {f"reader.{i}.{k}.{key}": value for key, value in own.items()}
+                specs.append(spec)
+            content["readers"].append({"name": name, "own": specs})
+        for i, member in enumerate(self.members):
+            for k, head in enumerate(member.heads):
+                arrays = {f"head.{i}.{k}.{name}": array for name, array in head.arrays().items()}
+                tensors |= {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+            content["members"].append(
+                {
+                    **{"features": member.features, "head": member.head, "folds": len(member.heads)},
+                    **{"weight": member.weight, "scale": list(member.scale)},
+                }
+            )
+        return tensors, content
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Portfolio:
+        """Inverse of :meth:`state`."""
+        readers = {
+            entry["name"]: [
+                reader_from_state(under(tensors, f"reader.{i}.{k}."), s) for k, s in enumerate(entry["own"])
+            ]
+            for i, entry in enumerate(content["readers"])
+        }
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name.startswith("head.")}
+        members = [
+            Member(
+                own["features"],
+                own["head"],
+                [Linear.from_arrays(under(arrays, f"head.{i}.{k}.")) for k in range(own["folds"])],
+                (float(own["scale"][0]), float(own["scale"][1])),
+                float(own["weight"]),
+            )
+            for i, own in enumerate(content["members"])
+        ]
+        return cls(readers, members)
 
 
 @dataclass(frozen=True)
 class FeatureModel:
-    """Scores of features by weighted heads. `fitted` has one head for each fold, `scales` centre and spread."""
+    """A portfolio on ready-made features, which are first reduced to their main directions (at most 256)."""
 
     directions: Directions
-    fitted: Mapping[str, Sequence[Head]]
-    weights: Mapping[str, float]
-    scales: Mapping[str, tuple[float, float]]
+    portfolio: Portfolio
 
     @classmethod
     def fit(cls, features: Values, labels: Labels, settings: FitSettings) -> tuple[FeatureModel, Fitted]:
-        """Learn from labels of {1, 0}; `settings` gives prior, truths, weights, seed and progress.
+        """Learn from labels of {1, 0}; `settings` gives prior, truths, weights, seed, folder and progress.
 
-        Every row has a score by heads that did not see it. ``settings.used`` is told the heads and their weights.
+        Every row has a score by models that did not see it. ``settings.used`` is told the members and their weights.
         Shape: features float32 (n, D), finite; labels (n,).
         """
         directions = Directions.fit(features, settings.random_state)
-        problem = _problem(directions(features), labels, settings)
-        n_folds = max(2, min(_FOLDS, int(problem.is_p.sum())))
-        folds = stratified_folds(labels, n_folds, settings.random_state)
-        fitted, held_out = {}, {}
-        for name, learn in HEADS.items():
-            fitted[name] = [learn(_part(problem, folds != k)) for k in range(n_folds)]
-            held_out[name] = np.empty(len(labels))
-            for k, head in enumerate(fitted[name]):
-                held_out[name][folds == k] = head.score(problem.x[folds == k])
-        scales = {name: scale_of(scores, labels) for name, scores in held_out.items()}
-        scaled = {name: (scores - scales[name][0]) / scales[name][1] for name, scores in held_out.items()}
-        weights = member_weights(scaled, labels)
-        settings.used["members"] = dict(weights)
-        model = cls(directions, fitted, weights, scales)
-        # Judged by weights that the row itself had no say in
-        scores = cross_fitted(scaled, labels, folds)
-        return model, Fitted(np.arange(len(labels)), scores, [], sees_more=False)
+        x = torch.from_numpy(directions(features))
+        portfolio, fitted = Portfolio.fit(x, labels, settings, torch.device("cpu"))
+        return cls(directions, portfolio), fitted
 
     def score(self, features: Values) -> Floats:
         """Shape: (n, D) -> (n,)."""
-        x, total = self.directions(features), np.zeros(len(features))
-        for name, weight in self.weights.items():
-            if weight > 0:
-                centre, spread = self.scales[name]
-                scores = np.mean([head.score(x) for head in self.fitted[name]], axis=0)
-                total += weight * (scores - centre) / spread
-        return total
+        return self.portfolio.score(torch.from_numpy(self.directions(features)))
 
     def embed(self, features: Values) -> Floats:
-        """What the heads see. Shape: (n, D) -> (n, M)."""
-        return self.directions(features).astype(np.float64)
+        """Shape: (n, D) -> (n, M)."""
+        return self.portfolio.embed(torch.from_numpy(self.directions(features)))
 
     def state(self) -> State:
-        """Arrays as tensors; names, weights and scales as JSON."""
-        arrays = {f"directions.{name}": array for name, array in self.directions.arrays().items()}
-        for place, heads in enumerate(self.fitted.values()):
-            for k, head in enumerate(heads):
-                arrays |= {f"head.{place}.{k}.{name}": array for name, array in head.arrays().items()}
-        members = [
-            {"name": name, "folds": len(heads), "weight": self.weights[name], "scale": list(self.scales[name])}
-            for name, heads in self.fitted.items()
-        ]
-        return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()}, {"members": members}
+        """Arrays as tensors, the rest as JSON."""
+        own = {f"directions.{name}": torch.from_numpy(array) for name, array in self.directions.arrays().items()}
+        tensors, content = self.portfolio.state()
+        return own | tensors, content
 
     @classmethod
-    def from_state(cls, tensors: Mapping[str, torch.Tensor], content: Mapping[str, Any]) -> FeatureModel:
+    def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> FeatureModel:
         """Inverse of :meth:`state`."""
-        arrays, members = {name: tensor.numpy() for name, tensor in tensors.items()}, content["members"]
-        return cls(
-            Directions.from_arrays(under(arrays, "directions.")),
-            {
-                own["name"]: [Linear.from_arrays(under(arrays, f"head.{place}.{k}.")) for k in range(own["folds"])]
-                for place, own in enumerate(members)
-            },
-            {own["name"]: float(own["weight"]) for own in members},
-            {own["name"]: (float(own["scale"][0]), float(own["scale"][1])) for own in members},
-        )
+        arrays = {name: tensor.numpy() for name, tensor in under(tensors, "directions.").items()}
+        return cls(Directions.from_arrays(arrays), Portfolio.from_state(tensors, content))
 
 
-def _problem(x: Values, labels: Labels, settings: FitSettings) -> HeadProblem:
-    truths = getattr(settings, "truths", None)
-    return HeadProblem(
-        x,
-        labels == POSITIVE,
-        np.zeros(len(labels), dtype=np.int8) if truths is None else truths,
-        np.ones(len(labels)) if settings.weights is None else settings.weights,
-        settings.prior,
-        settings.random_state,
-    )
+def _cross_fitted_heads(
+    readers: Sequence[Reader], x: Tensor, labels: Labels, folds: Rows, settings: FitSettings
+) -> dict[str, tuple[list[Head], Floats]]:
+    """By name, each fold's head and every row's score by the one that did not see it."""
+    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in HEADS}
+    kept = _thinned(labels, settings.random_state)
+    for k in range(int(folds.max()) + 1):
+        if k < len(readers):  # else one reader serves all folds
+            features = readers[k](x)
+        inside, rest = folds == k, kept & (folds != k)
+        problem = _problem(features, labels, rest, settings)
+        for name, (heads, scores) in found.items():
+            heads.append(HEADS[name](problem))
+            scores[inside] = heads[-1].score(features[inside])
+    return found
 
 
-def _part(problem: HeadProblem, rows: npt.NDArray[np.bool_]) -> HeadProblem:
-    return HeadProblem(
-        problem.x[rows],
-        problem.is_p[rows],
-        problem.truths[rows],
-        problem.counts[rows],
-        problem.prior,
-        problem.seed,
-    )
+def _problem(x: Values, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
+    truths = np.zeros_like(labels) if settings.truths is None else settings.truths
+    counts = np.ones(len(labels)) if settings.weights is None else settings.weights
+    is_p = labels == POSITIVE
+    prior = settings.prior_of_rest(labels)
+    return HeadProblem(x[rows], is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
+
+
+def _thinned(labels: Labels, seed: int) -> Flags:
+    """Which rows heads learn from: all labelled ones and at most 50,000 others."""
+    unlabelled = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))
+    kept = np.ones(len(labels), dtype=bool)
+    kept[unlabelled[_MOST_UNLABELLED:]] = False
+    return kept
+
+
+def _notes(labels: Labels) -> tuple[str, ...]:
+    """Where the work is bounded, a person should know."""
+    n_unlabelled = int((labels == UNLABELLED).sum())
+    if n_unlabelled <= _MOST_UNLABELLED:
+        return ()
+    learned = f"the models learned from {_MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random"
+    return (f"{learned}; every row was scored",)
+
+
+def about_width(width: int) -> tuple[str, ...]:
+    """A note on embeddings that are reduced."""
+    if width <= MOST:
+        return ()
+    return (f"the {width:,} numbers of a row were reduced to the {MOST} directions in which rows differ most",)

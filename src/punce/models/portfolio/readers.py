@@ -1,0 +1,98 @@
+"""How rows become features: as they are along their main directions, or through an encoder trained on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from punce.encoders import Encoder, build_encoder
+from punce.models.portfolio.directions import Directions
+from punce.models.route import State, under
+from punce.stages.probe import extract_features
+from punce.views import View, build_view
+
+Values = npt.NDArray[np.float32]
+_DIRECTIONS, _ENCODER = "directions.", "encoder."
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The rows' own numbers. Shape: (n, ...) -> (n, M)."""
+
+    directions: Directions
+
+    @classmethod
+    def fit(cls, x: Tensor, seed: int) -> Raw:
+        """Learn the directions; labels are not looked at."""
+        return cls(Directions.fit(_flat(x), seed))
+
+    def __call__(self, x: Tensor) -> Values:
+        """Features of rows."""
+        return self.directions(_flat(x))
+
+    def state(self) -> State:
+        """Arrays as tensors."""
+        return _tensors(self.directions), {}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The features of a trained encoder. Shape: (n, ...) -> (n, M)."""
+
+    encoder: Encoder
+    spec: dict[str, Any]
+    view: View
+    view_name: str
+    directions: Directions
+
+    @classmethod
+    def of(cls, encoder: Encoder, spec: dict[str, Any], view: View, view_name: str, x: Tensor, seed: int) -> Learned:
+        """A trained encoder and the directions of its features."""
+        return cls(encoder, spec, view, view_name, Directions.fit(_encoded(encoder, view, x), seed))
+
+    def __call__(self, x: Tensor) -> Values:
+        """Features of rows."""
+        return self.directions(_encoded(self.encoder, self.view, x))
+
+    def state(self) -> State:
+        """Weights as tensors; encoder and view as JSON."""
+        own = {f"{_ENCODER}{k}": v.detach().cpu().contiguous() for k, v in self.encoder.state_dict().items()}
+        view = {"name": self.view_name, "options": asdict(self.view)}  # type: ignore[call-overload]
+        return _tensors(self.directions) | own, {"encoder": self.spec, "view": view}
+
+
+Reader = Raw | Learned
+
+
+def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Reader:
+    """Inverse of the readers' `state`."""
+    arrays = {name: tensor.numpy() for name, tensor in under(tensors, _DIRECTIONS).items()}
+    directions = Directions.from_arrays(arrays)
+    if "encoder" not in content:
+        return Raw(directions)
+    spec, view = content["encoder"], content["view"]
+    with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
+        encoder = build_encoder(spec["name"], **spec["options"])
+    encoder.load_state_dict(under(tensors, _ENCODER), assign=True)
+    return Learned(encoder.eval(), spec, build_view(view["name"], **view["options"]), view["name"], directions)
+
+
+def _flat(x: Tensor) -> Values:
+    values: Values = x.flatten(1).float().numpy()
+    return values
+
+
+def _encoded(encoder: Encoder, view: View, x: Tensor) -> Values:
+    device = next(encoder.parameters()).device
+    features: Values = extract_features(encoder, view, x.to(device)).cpu().numpy()
+    return features
+
+
+def _tensors(directions: Directions) -> dict[str, Tensor]:
+    return {f"{_DIRECTIONS}{k}": torch.from_numpy(np.ascontiguousarray(v)) for k, v in directions.arrays().items()}
