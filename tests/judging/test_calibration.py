@@ -171,3 +171,30 @@ def test_refusals() -> None:
         PUCalibrator.fit([0.0], [0.0], 1.0)
     with pytest.raises(InputError, match="calibration method"):
         PUCalibrator.fit([0.0], [0.0], 0.3, "platt")  # type: ignore[arg-type]
+
+
+# Rows of known class ------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_known_class_correct_probabilities_that_biased_labels_put_too_low() -> None:
+    """Only the highest-scored positives are labelled, so the rest looks negative; sixty judged rows say otherwise."""
+    rng = np.random.default_rng(0)
+    y = rng.random(3000) < 0.4
+    scores = np.where(y, 1.0, -1.0) + rng.normal(size=3000)
+    map_of = PUCalibrator.fit(np.sort(scores[y])[-100:], scores, 0.05)
+    # Chosen by their score, most of them near the boundary: that must not matter.
+    judged = rng.choice(3000, 60, replace=False, p=(w := np.exp(-np.abs(scores))) / w.sum())
+    bent = map_of.bent(scores[judged], y[judged])
+    assert map_of.probability(scores).mean() < 0.1
+    assert bent.probability(scores).mean() == pytest.approx(y.mean(), abs=0.1)
+    assert np.all(np.diff(bent.probability(np.sort(scores))) >= 0)
+
+
+def test_rows_of_known_class_that_agree_change_little() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.random(3000) < 0.4
+    scores = np.where(y, 1.0, -1.0) + rng.normal(size=3000)
+    map_of = PUCalibrator.fit(scores[y][:300], scores, 0.4)
+    judged = rng.choice(3000, 200, replace=False)
+    bent = map_of.bent(scores[judged], y[judged])
+    assert np.abs(bent.probability(scores) - map_of.probability(scores)).mean() < 0.05

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
-from punce.judging.used_prior import assumed_prior, combine, given_prior, prior_from_json, prior_to_json
+from punce.classifier import PUClassifier
+from punce.errors import InputError
+from punce.judging.used_prior import (
+    assumed_prior,
+    combine,
+    first_prior,
+    given_prior,
+    prior_from_json,
+    prior_to_json,
+    usable_interval,
+    usable_prior,
+)
 from punce.priors import PriorEstimate
 from punce.scenario import label_frequency, population_prior
+
+LABELS = np.array([1, 0, 0, 0, 0], dtype=np.int8)
 
 
 def estimate(low: float, high: float, reason: str = "") -> PriorEstimate:
@@ -51,3 +65,16 @@ def test_the_reason_is_stored_and_older_files_have_none() -> None:
     older = prior_from_json(content)
     assert older is not None
     assert older.reason == ""
+
+
+def test_a_given_prior_may_have_an_interval_and_is_still_not_combined() -> None:
+    prior = first_prior(None, LABELS, (0.3, 0.2, 0.45), "single_set")
+    assert (prior.value, usable_prior(prior), usable_interval(prior)) == (0.3, 0.3, (0.2, 0.45))
+    assert combine(prior, first_prior(None, LABELS, 0.6, "single_set")) == prior
+    assert usable_interval(first_prior(None, LABELS, 0.3, "single_set")) is None
+
+
+@pytest.mark.parametrize("prior", [(0.3, 0.4, 0.5), (0.3, 0.2), (0.0, 0.0, 0.5), (0.3, 0.2, 1.2), (0.3, 0.2, "x")])
+def test_priors_with_impossible_intervals_are_refused(prior: Any) -> None:
+    with pytest.raises(InputError, match="prior"):
+        PUClassifier(prior=prior).check_arguments()

@@ -150,14 +150,15 @@ def bend(x: Floats, hits: Floats, n: Floats) -> tuple[float, float]:
 
     Loosely at 0: biased labels can put every probability a hundred times too low.
     """
-    curve, held, ridge = np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array(_RIDGE)
-    design = np.column_stack([np.ones_like(x), x])
-    for _ in range(20):  # Newton's method on a concave likelihood
-        p = expit(design @ curve)
-        gradient = design.T @ (hits - n * p) - ridge * (curve - held)
-        curvature = design.T @ (design * (n * p * (1 - p))[:, None]) + np.diag(ridge)
-        curve = curve + np.linalg.solve(curvature, gradient)
-    return float(curve[0]), float(curve[1])
+    held, ridge, design = np.array([0.0, 1.0]), np.array(_RIDGE), np.column_stack([np.ones_like(x), x])
+
+    def surprise(curve: Floats) -> tuple[float, Floats]:
+        z, away = design @ curve, curve - held
+        value = np.sum(n * np.logaddexp(0.0, z) - hits * z) + 0.5 * np.sum(ridge * away**2)
+        return float(value), design.T @ (n * expit(z) - hits) + ridge * away
+
+    best = minimize(surprise, held, jac=True, method="BFGS").x
+    return float(best[0]), float(best[1])
 
 
 def _thinned(u: Floats) -> Floats:
