@@ -63,10 +63,13 @@ def test_from_command_to_page_and_again_in_no_time(tmp_path: Path, convnext: Pat
     folder = write_folder(tmp_path / "pictures")
     _fit(folder, tmp_path / "run", convnext)
     assert counts["embedded"] == 150
-    on_the_page = 150 + 100  # points of the map and rows of the list, as small pictures
+    on_the_page = 150 + 100 + 24  # points of the map, rows of the list, unsure ones
     assert counts["decoded"] <= 150 + on_the_page
     page = (tmp_path / "run" / "report.html").read_text()
     assert "data:image" in page
+    unsure = json.loads((tmp_path / "run" / "report.json").read_text())["unsure"]["rows"]
+    assert len(unsure) == 24
+    assert "Pictures it is unsure about" in page
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["ran"]["way"] == "heads on the features of a frozen encoder"
     assert config["ran"]["encoder"] == str(convnext.resolve())

@@ -39,6 +39,8 @@ from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, top_rows
 from punce.training.parallel import beside
 
+_UNSURE = 24  # pictures on the page
+
 
 def report_content(
     classifier: PUClassifier,
@@ -67,6 +69,7 @@ def report_content(
         review=None if unknown else review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(used)),
         importances=shown_importances(classifier),
         top=_top(classifier, data, X),
+        unsure=_unsure(classifier, data, X) if data.kind == "image" else None,
         sensitivity=() if unknown else _sensitivity(classifier, on_u),
         map=map_of_rows(),  # late: it may still be at work
         training=_training(classifier.history_),
@@ -200,6 +203,14 @@ def _top(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
     why = reasons_of(classifier, X, quickly_explained(classifier, X, best))
     why += [()] * (len(best) - len(why))
     return top_rows(classifier.scores_[best], names, reasons=why, **_shown(data, X, best))
+
+
+def _unsure(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
+    """The unlabelled rows nearest to the threshold, the most probable first."""
+    assert data.labels is not None
+    rows = np.flatnonzero(data.labels == UNLABELLED)
+    near = rows[np.argsort(np.abs(classifier.decision_scores_[rows]), kind="stable")[:_UNSURE]]
+    return top_rows(classifier.scores_[near], [str(data.ids[int(i)]) for i in near], **_shown(data, X, near))
 
 
 def _training(history: list[dict[str, Any]]) -> dict[str, tuple[dict[str, float | None], ...]]:

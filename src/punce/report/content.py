@@ -309,6 +309,8 @@ class ReportContent:
     map: RowMap | None = None
     importances: Importances | None = None
     top: TopRows | None = None
+    unsure: TopRows | None = None
+    """Pictures near the threshold."""
     sensitivity: tuple[SensitivityRow, ...] = ()
     training: dict[str, tuple[dict[str, float | None], ...]] = field(default_factory=dict)
     comparison: dict[str, dict[str, Cell]] = field(default_factory=dict)

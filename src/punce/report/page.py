@@ -149,6 +149,7 @@ def sections(content: ReportContent) -> list[tuple[str, str, bool]]:
         ("map", "Map", content.map is not None),
         ("columns", "Columns", content.importances is not None),
         ("top", "Top rows", content.top is not None and bool(content.top.rows)),
+        ("unsure", "Unsure", content.unsure is not None and bool(content.unsure.rows)),
         ("sensitivity", "What if", bool(content.sensitivity)),
         ("training", "Training", bool(content.training)),
         ("data", "Data", content.data is not None),
