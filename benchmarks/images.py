@@ -139,7 +139,7 @@ def model_for(work: Path, encoder: str) -> Path:
     return work / "model"
 
 
-def speed(n: int = 300, rounds: int = 5) -> None:
+def speed(n: int = 250, rounds: int = 3) -> None:
     """Turns of `punce predict` on a folder that no cache knows, and of the bare encoder."""
     from punce.product.predict import run_predict
 

@@ -54,6 +54,25 @@ def test_a_disk_that_takes_nothing_is_trouble_and_no_error(tmp_path: Path) -> No
     assert _rows(1)[0][0] not in cache
 
 
+_FULL = """
+import resource, signal, sys, numpy as np
+from pathlib import Path
+from punce.storage.row_cache import RowCache
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # every file ends there, as on a full disk
+cache = RowCache(Path(sys.argv[1]))
+cache.add([b"0" * 16], {"features": np.zeros((1, 5000), np.float32)})
+cache.flush()
+print(cache.trouble, list(Path(sys.argv[1]).iterdir()))
+"""
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _FULL, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(("cannot write", "Error"))
+    assert done.stdout.rstrip().endswith("[]")
+
+
 _WRITER = """
 import sys, numpy as np
 from pathlib import Path

@@ -249,7 +249,7 @@ def _converted(file: Path, sha256: str) -> dict[str, Tensor]:
     try:
         with replacing(cached) as temporary:
             save_file(state, temporary)
-    except WriteError:
+    except (WriteError, SafetensorError):
         pass  # a full disk or a folder that is read-only: the weights are there all the same
     return state
 

@@ -68,10 +68,10 @@ class ImageRoute:
         """What the heads see. Shape: (n, D)."""
         return self._reader.embed(self._rows(X))
 
-    def look(self, files: ImageFiles) -> None:
+    def look(self, files: ImageFiles, *, progress: bool = False) -> None:
         """One pass over files to be scored, in which they are decoded and, by a frozen encoder, embedded."""
         if isinstance(self._reader, _Frozen):
-            self._reader.vectors.look(files)
+            self._reader.vectors.look(files, progress=progress)
         else:
             files.look(keep=True)
 

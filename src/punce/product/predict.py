@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -88,7 +89,7 @@ def run_predict(
     route = classifier._route
     options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
     if isinstance(route, ImageRoute):
-        options["look"] = lambda files: route.look(files)
+        options["look"] = partial(route.look, progress=True)
         batch_rows = min(batch_rows, _PICTURES)  # with their features, more would fill memory without being faster
     source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
 
