@@ -198,6 +198,18 @@ def test_contradictions_are_noted() -> None:
     assert any("seen in training" in note for note in seen)
 
 
+def test_recall_does_not_claim_more_positives_than_rows_are_called() -> None:
+    # 60 labelled rows that are nearly all called; 24 % of the unlabelled rows are, of which a third is positive.
+    rng = np.random.default_rng(0)
+    calls = Calls(np.arange(60) < 57, np.arange(400) < 96)
+    found = pu_metrics(rng.normal(2, 1, 60), rng.normal(0, 1, 400), 0.33, calls=calls, prior_interval=(0.24, 0.42))
+    mix = found.unlabelled
+    assert found.recall.value < 0.8
+    assert mix.precision.value * mix.called.value == pytest.approx(0.33 * found.recall.value, abs=0.03)
+    sure = pu_metrics(rng.normal(2, 1, 60), rng.normal(0, 1, 400), 0.33, calls=calls, prior_interval=(0.32, 0.34))
+    assert "more positives are called than rows" in sure.recall.reason
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

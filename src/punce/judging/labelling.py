@@ -214,7 +214,7 @@ def _sentence(check: LabellingCheck) -> str:
         "the labelled rows do not look like a random sample of the positives: "
         f"{check.share:.0%} of the unlabelled rows form a group with them, but differ from them within it. The quality "
         f"holds for positives like the labelled ones; over all unlabelled rows accuracy may be as low as {low:.2f}, "
-        f"and up to {most:.0%} of them may be positive. Label a random sample of rows, or "
+        f"and up to {most:.0%} of them may be positive. Judge some rows (punce review), or "
         "set labelling='biased' (--labelling biased)"
     )
 

@@ -49,6 +49,7 @@ Basis = Literal["pu", "pnu"]
 FEWEST_NEGATIVES = 30
 """Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
 _WIDEST = 0.5  # an interval wider than this tells a person nothing
+_LIKELY = 0.9  # of an excess of called positives from which on it is believed
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
 
@@ -181,9 +182,21 @@ class _Shares:
         return found
 
     @property
+    def excess(self) -> float:
+        """How sure it is that more positives are called than rows are, which cannot be."""
+        return float(np.mean(self.prior[1:] * self.recall[1:] > self.called[1:]))
+
+    @property
     def contradict(self) -> bool:
-        """Whether more positives are called than rows are, beyond chance."""
-        return bool(np.mean(self.prior[1:] * self.recall[1:] > self.called[1:]) > 0.95)
+        """Whether that is beyond chance."""
+        return self.excess > 0.95
+
+    def recall_within_called(self) -> Floats:
+        """t, but at most q/π where labelled rows are probably easier than others: then t would call too many rows.
+
+        Not everywhere: of two numbers that are the same but for chance, the lower one is too low.
+        """
+        return np.minimum(self.recall, self.called / self.prior) if self.excess > _LIKELY else self.recall
 
 
 def pu_metrics(
@@ -237,7 +250,7 @@ def pu_metrics(
         )
     mix = _counted_mix if is_counted else _mix
     return PUMetrics(
-        recall=stated(_estimate(shares.recall, confidence)),
+        recall=_recall(shares, confidence, rests_on_u=not unknown and not is_counted),
         auc=_auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng)
         if n is not None and is_counted
         else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
@@ -254,6 +267,14 @@ def pu_metrics(
         n_negative=0 if n is None else len(n),
         basis="pnu" if is_counted else "pu",
     )
+
+
+def _recall(shares: _Shares, confidence: float, *, rests_on_u: bool) -> Estimate:
+    """Recall, which must not contradict what U says where the prior is known and U is what precision rests on."""
+    if not rests_on_u:
+        return stated(_estimate(shares.recall, confidence))
+    reason = _CONTRADICTION if shares.contradict else ""
+    return stated(_estimate(shares.recall_within_called(), confidence), reason)
 
 
 def _auc(

@@ -222,7 +222,7 @@ def finding(state: State) -> str:
         )
     agreed = state.share or share
     return (
-        "The judged rows agree with what the labels say. Both together put the share of positives at "
+        "What the judged rows say lies within the intervals of the fit. Both together put the share of positives at "
         f"{agreed.in_words()}."
         if "share" in state.compared and not np.isnan(state.compared["share"].value)
         else f"The judged rows put the share of positives at {share.in_words()}."
