@@ -42,6 +42,7 @@ from punce.models.configs import plain, plain_configs
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows, plain_rows
+from punce.models.known_rows import about_known
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of
 from punce.options import (
@@ -224,8 +225,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         fitted = self._route.fit(X, labels, replace(settings, prior=prior))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, self._asked()), **settings.used}
-        if rows.counts:
-            self.ran_["known"] = rows.counts
+        self._warn(*about_known(self.ran_, rows.counts))
         judged_by = fitted.only(kept)
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from punce import PUClassifier
 from punce.classifier import ClassifierWarning
+from punce.models.known_rows import known_share, known_weight
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
@@ -42,6 +44,29 @@ def test_many_negatives_are_what_the_quality_is_counted_on_and_no_unlabelled_row
     assert clf.both_prior_ is not None
     assert clf.prior_.value == pytest.approx(150 / 350, abs=0.12)
     assert clf.scores_[(y == 0) & (truth == 0)].mean() < 0.3
+
+
+FIXED: dict[str, Any] = {"kind": "embedding", "encoder": "identity", "loss": "infonce", "prior": 0.4}
+
+
+def test_a_head_learns_from_known_negatives_and_what_does_not_says_so() -> None:
+    X, y, truth = blobs(600)
+    X = np.column_stack([X[:, 0], np.random.default_rng(1).normal(size=(600, 3))]).astype(np.float32)
+    y[np.flatnonzero((y == 0) & (truth == 0))[:60]] = -1
+    X[y == -1, 1] += 3.0  # a mark that only the truths can show
+    clf = PUClassifier(**FIXED).fit(X, y)
+    assert "known_share" in clf.ran_["risk"]
+    without = PUClassifier(**FIXED).fit(X, np.maximum(y, 0))
+    assert clf.predict_proba(X)[y == -1, 1].mean() < without.predict_proba(X)[y == -1, 1].mean()
+    with pytest.warns(ClassifierWarning, match="does not learn from labelled negatives"):
+        PUClassifier(**{**FIXED, "risk": "upu"}).fit(X, y)
+
+
+def test_what_a_known_row_weighs() -> None:
+    assert known_weight(0.5, 100, 1000) == pytest.approx((1 + 0.25 * 10) / 0.5)
+    labels = np.repeat([1, 0, -1], [100, 1000, 50]).astype(np.int8)
+    of_u, of_n = 1 / 1000 + 0.25 / 100, 0.25 / 50  # the variances
+    assert known_share(labels, 0.5) == pytest.approx(of_u / (of_u + of_n))
 
 
 def test_minus_one_without_a_zero_means_unlabelled_and_it_is_said() -> None:

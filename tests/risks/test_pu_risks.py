@@ -158,3 +158,18 @@ def test_nnpu_refuses_impossible_settings(options: dict[str, float]) -> None:
 def test_unknown_surrogate_is_named() -> None:
     with pytest.raises(InputError, match=r"one of \['double_hinge', 'logistic', 'sigmoid'\], got 'hinge'"):
         NNPU(0.4, "hinge")
+
+
+def test_nnpu_with_known_negatives_mixes_what_they_and_the_unlabelled_rows_say() -> None:
+    scores = torch.tensor([1.0, 0.5, -0.5, 0.3, -2.0, -1.0], dtype=torch.float64)
+    labels = torch.tensor([1, 1, 0, 0, 0, -1])
+    prior, share = 0.2, 0.3
+    loss = [reference.sigmoid(g) for g in scores.tolist()]  # ℓ(−g), and ℓ(g) = 1 − it
+    p_minus, u_minus, n_minus = sum(loss[:2]) / 2, sum(loss[2:5]) / 3, loss[5]
+    r = u_minus - prior * p_minus
+    expected = prior * (1 - p_minus) + (1 - share) * r + share * (1 - prior) * n_minus
+    assert NNPU(prior, known_share=share)(scores, labels).item() == pytest.approx(expected, abs=1e-12)
+    without = NNPU(prior, known_share=share)(scores[:5], labels[:5])
+    assert without.item() == pytest.approx(NNPU(prior)(scores[:5], labels[:5]).item(), abs=1e-12)
+    with pytest.raises(InputError, match="labelled negative"):
+        NNPU(prior)(scores, labels)

@@ -14,7 +14,8 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import NEGATIVE, Labels
 from punce.losses import ContrastiveLoss, build_loss
-from punce.models.route import FitSettings, Floats, under
+from punce.models.known_rows import known_share
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Floats, under
 from punce.risks import RISKS, Risk, build_risk
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig, pretrain
@@ -85,6 +86,7 @@ def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: 
 
 def frozen_head(features: Tensor, labels: Labels, settings: FitSettings, folder: Path | None = None) -> LinearHead:
     """A head on features that stay as they are. Shape: features (n, D), labels (n,)."""
+    labels, settings = _with_known(labels, settings)
     if settings.weights is not None:
         rows = _drawn_by_weight(labels, settings.weights, settings.random_state)
         features, labels = features[rows], labels[rows]
@@ -93,6 +95,19 @@ def frozen_head(features: Tensor, labels: Labels, settings: FitSettings, folder:
         return train_on_features(clusters, features, labels, prior=settings.prior)
     config = probe_config(settings, batch_size(len(features), 4096))
     return train_on_features(config, features, labels, prior=settings.prior, risk=risk_of(settings), folder=folder)
+
+
+def _with_known(labels: Labels, settings: FitSettings) -> tuple[Labels, FitSettings]:
+    """What nnPU is told where classes are known: labels of {1, 0, -1}, the prior of the rest, the negatives' share.
+
+    Other risks know positives and unlabelled rows only.
+    """
+    if settings.truths is None or settings.risk != "nnpu":
+        return labels, settings
+    known, prior = settings.known_classes(labels), settings.prior_of_rest(labels)
+    risk = {"known_share": known_share(known, prior), **settings.configs.get("risk", {})}
+    settings.used[LEARNED_FROM_KNOWN] = True
+    return known, replace(settings, truths=None, prior=prior, configs={**settings.configs, "risk": risk})
 
 
 def _drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[np.intp]:

@@ -30,7 +30,7 @@ from punce.models.heads import (
     pretrains,
     uses_frozen_features,
 )
-from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, State
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import LinearHead, extract_features
 from punce.training.random_stream import seeded
@@ -92,9 +92,10 @@ class NetworkRoute:
         # Known negatives shape the features, too; the loss is told the prior of the rows whose class nobody knows.
         classes = settings.known_classes(labels)[train.numpy()]
         told = replace(settings, prior=settings.prior_of_rest(labels))
+        if encoder_saw_labels(settings):
+            settings.used[LEARNED_FROM_KNOWN] = True
         history = pretrain_encoder(self._encoder, self._view, own, classes, told, automatic)
-        if settings.weights is not None:  # one for each row of X, but heads see the training rows alone
-            settings = replace(settings, weights=settings.weights[train.numpy()])
+        settings = settings.of_rows(train.numpy())  # heads see the training rows alone
         self._head = fit_head(self._encoder, self._view, own, known, settings)
         return self._fitted(x, labels, (train, held_out), [*history, *self._head.history], settings)
 
@@ -203,8 +204,7 @@ def cross_fitted_scores(
     scores = np.zeros(len(labels))
     # scikit-learn's seeds have 32 bits, ours may be larger
     for rest, fold in PUStratifiedKFold(_FOLDS, random_state=settings.random_state % 2**32).split(features, labels):
-        weights = None if settings.weights is None else settings.weights[rest]
-        head = frozen_head(features[rest], labels[rest], replace(settings, weights=weights)).cpu()
+        head = frozen_head(features[rest], labels[rest], settings.of_rows(rest)).cpu()
         raw, own = (head(part).double().numpy() for part in (reference, features[fold]))
         spread = raw.std() or 1.0
         scores[fold] = (own - raw.mean()) / spread * wanted.std() + wanted.mean()
@@ -228,7 +228,7 @@ def fit_chosen_network(
     """
     settings = replace(settings, epochs=settings.epochs or min(TEXT_EPOCHS, automatic_epochs(len(x))))
     train = outer_split(labels, settings.random_state)[0].numpy()
-    name = choose_network(x[train], labels[train], view, settings)
+    name = choose_network(x[train], labels[train], view, settings.of_rows(train))
     return _fit_network(name, x, labels, view, settings)
 
 

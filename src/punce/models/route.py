@@ -20,6 +20,8 @@ Flags = npt.NDArray[np.bool_]
 State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors and JSON: what a model file holds
 
 
+LEARNED_FROM_KNOWN = "learned from known rows"
+"""The entry of `FitSettings.used` by which a route says that its model learned from the truths."""
 Value = TypeVar("Value")
 
 
@@ -76,6 +78,11 @@ class FitSettings:
         """The labels with the truths in their places: all that is known of the rows. Shape: (n,) of {1, 0, −1}."""
         known: Labels = labels if self.truths is None else np.where(self.truths != 0, self.truths, labels)
         return known
+
+    def of_rows(self, rows: npt.NDArray[Any]) -> FitSettings:
+        """The same for some of the rows."""
+        weights, truths = (None if array is None else array[rows] for array in (self.weights, self.truths))
+        return replace(self, weights=weights, truths=truths)
 
     def epochs_of(self, stage: str) -> int | None:
         """Epochs that the caller set for this stage, or for all; None leaves the choice to the number of rows."""

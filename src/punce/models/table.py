@@ -32,7 +32,7 @@ from punce.judging.joint_leaks import find_joint_leak
 from punce.labels import UNLABELLED, Labels
 from punce.models.insight import NoImportancesError, Reason
 from punce.models.network import NetworkRoute
-from punce.models.route import FitSettings, Fitted, Floats, State, under
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, State, under
 from punce.models.tabular import TabularPU
 from punce.models.tabular.few_labelled import FewLabelled, are_too_few
 from punce.models.tabular.trees import Flags, Values
@@ -93,9 +93,10 @@ class TableRoute:
             fitted = self._model.fit(table.values, labels, settings)
             self._keep(table.values, labels, fitted.rows, settings.random_state)
             return replace(fitted, notes=(*notes, *fitted.notes))
+        settings.used[LEARNED_FROM_KNOWN] = True
         if are_too_few(labels):
             settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
-            known = labels if settings.truths is None else np.where(settings.truths != 0, settings.truths, labels)
+            known = settings.known_classes(labels)
             self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, known, settings.weights)
             self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)  # for the reasons of rows
             return Fitted(np.arange(len(labels)), scores, [], notes, sees_more=False, seen=seen)

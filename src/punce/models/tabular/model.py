@@ -145,7 +145,7 @@ class TabularPU:
         threads = threads_of(binned[rows])
         with StageProgress("table", total, len(labels), shown=progress) as bar:
             run = Steps(folder, inputs, threads, bar)
-            known = labels if truths is None else np.where(truths != 0, truths, labels).astype(labels.dtype)
+            known = labels if truths is None else np.where(truths != 0, truths, labels)
             own = None if weights is None else weights[rows] / weights[rows].mean()
             prior = prior_of_rest(self.prior, labels, truths)
             lesson = lesson_of(binned[rows], categorical, known[rows], folds[rows], prior, seed, run, own)

@@ -21,6 +21,7 @@ import numpy as np
 
 from punce.columns.bins import N_BINS
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+from punce.models.known_rows import known_weight
 from punce.models.tabular.steps import Steps
 from punce.models.tabular.trees import Arrays, Flags, Floats, Rows, Values
 from punce.risks.elkan_noto import rescale_to_prior
@@ -95,16 +96,6 @@ def lesson_of(
     for k, found in enumerate(run(steps)):
         chances[k, folds != k] = found["chances"]
     return Lesson(binned, categorical, labels, folds, chances, prior, seed, weights)
-
-
-def known_weight(prior: float, n_positive: int, n_unlabelled: int) -> float:
-    """How many unlabelled rows one row of known class counts for.
-
-    The risk of negatives can be had from N alone, with variance (1−π)²/n_N, or from U less the share of P in it, with
-    variance 1/n_U + π²/n_P. Weighed by their inverse variances, a row of N weighs (1 + π²·n_U/n_P)/(1 − π) rows of U,
-    however many there are of N.
-    """
-    return float((1.0 + prior**2 * n_unlabelled / max(1, n_positive)) / (1.0 - prior))
 
 
 def threads_of(binned: Values) -> int:
