@@ -51,7 +51,6 @@ from punce.options import (
     check_options,
     check_weights,
     describe,
-    ran_in_words,
     resolved,
 )
 from punce.priors import PriorEstimate
@@ -395,18 +394,3 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             what = str(error).strip() or type(error).__name__
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         return classifier
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""
-        text = str(super().__repr__(N_CHAR_MAX=N_CHAR_MAX))
-        return f"{text}  # fitted: {ran_in_words(self.ran_)}" if hasattr(self, "ran_") else text
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        is_table = self.kind in ("auto", "table")
-        tags.input_tags.sparse = self.kind in ("auto", "table", "embedding")
-        tags.input_tags.allow_nan = is_table
-        tags.input_tags.categorical = is_table
-        tags.input_tags.string = self.kind != "embedding"
-        return tags

@@ -62,6 +62,7 @@ class Columns:
 class ReadsColumns:
     """The part of PUClassifier that remembers the columns of a fit and finds them in new rows."""
 
+    kind: str
     kind_: str
     _columns: Any  # Columns; its parts are None where rows have no columns
 
@@ -81,3 +82,14 @@ class ReadsColumns:
         """New rows as the route expects them; says if there is no fit yet."""
         check_is_fitted(self, "classes_")
         return self._columns.take(plain_rows(X), type(self).__name__, and_new=self.kind_ == "table")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may hand over: two classes, and what the kind of rows can have."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # BaseEstimator comes after this class
+        tags.classifier_tags.multi_class = False
+        is_table = self.kind in ("auto", "table")
+        tags.input_tags.sparse = self.kind in ("auto", "table", "embedding")
+        tags.input_tags.allow_nan = is_table
+        tags.input_tags.categorical = is_table
+        tags.input_tags.string = self.kind != "embedding"
+        return tags

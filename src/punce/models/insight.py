@@ -17,7 +17,7 @@ from punce.judging.calibration import PUCalibrator
 from punce.judging.importance import Floats, Importance
 from punce.models.columns import ReadsColumns
 from punce.models.route import Route
-from punce.options import check_explained
+from punce.options import check_explained, ran_in_words
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class NoImportancesError(AttributeError):
 class Insight(ReadsColumns):
     """The part of PUClassifier that explains it; what the other parts learn is declared here."""
 
+    ran_: dict[str, Any]
     _route: Route
     _calibrator: PUCalibrator
 
@@ -124,3 +125,8 @@ class Insight(ReadsColumns):
         if entries is not None:
             numbers = ([np.nan if value is None else value for value in entry] for entry in entries)
             self._measured = tuple(Importance(str(name), *map(float, three)) for name, *three in numbers)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""
+        text = str(super().__repr__(N_CHAR_MAX=N_CHAR_MAX))  # type: ignore[call-arg]  # BaseEstimator's
+        return f"{text}  # fitted: {ran_in_words(self.ran_)}" if hasattr(self, "ran_") else text

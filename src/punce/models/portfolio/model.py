@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 
 from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.models.known_rows import known_weight
 from punce.models.portfolio.contrastive import trained
 from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import HEADS, Head, HeadProblem, Linear
 from punce.models.portfolio.readers import Raw, Reader, reader_from_state
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted
-from punce.models.route import FitSettings, Fitted, Flags, Floats, State, under
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Flags, Floats, State, under
 from punce.models.tabular.model import scale_of, stratified_folds
 
 Values = npt.NDArray[np.float32]
@@ -60,7 +61,8 @@ class Portfolio:
         """Learn from rows (n, ...) and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
         n_labelled = int((labels == POSITIVE).sum())
         n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
-        folds = stratified_folds(labels, n_folds, settings.random_state)
+        folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
+        settings.used[LEARNED_FROM_KNOWN] = True
         learned = trained(x, labels, folds, settings, device)
         readers: dict[str, Sequence[Reader]] = {"raw": (Raw.fit(x, settings.random_state),), **learned.readers}
         members, held_out = [], {}
@@ -193,7 +195,7 @@ def _cross_fitted_heads(
 ) -> dict[str, tuple[list[Head], Floats]]:
     """By name, each fold's head and every row's score by the one that did not see it."""
     found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in HEADS}
-    kept = _thinned(labels, settings.random_state)
+    kept = _thinned(settings.known_classes(labels), settings.random_state)
     for k in range(int(folds.max()) + 1):
         if k < len(readers):  # else one reader serves all folds
             features = readers[k](x)
@@ -210,11 +212,14 @@ def _problem(x: Values, labels: Labels, rows: Flags, settings: FitSettings) -> H
     counts = np.ones(len(labels)) if settings.weights is None else settings.weights
     is_p = labels == POSITIVE
     prior = settings.prior_of_rest(labels)
+    if truths.any():
+        n_u = int((settings.known_classes(labels) == UNLABELLED).sum())
+        counts = counts * np.where(truths != 0, known_weight(prior, int(is_p.sum()), n_u), 1.0)
     return HeadProblem(x[rows], is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
 
 
 def _thinned(labels: Labels, seed: int) -> Flags:
-    """Which rows heads learn from: all labelled ones and at most 50,000 others."""
+    """Which rows heads learn from: all of known class and at most 50,000 others."""
     unlabelled = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))
     kept = np.ones(len(labels), dtype=bool)
     kept[unlabelled[_MOST_UNLABELLED:]] = False
