@@ -55,6 +55,7 @@ class Way:
     """Whether ``fit(sample_weight=)`` has an effect."""
 
 
+_LEAST_SHOWN = 0.005  # weight of a member below which a line about what ran leaves it out
 _NETWORK = ("loss", "risk", "transfer", "epochs", "device")
 _RISK_AND_EPOCHS = ("loss", "risk", "epochs", "device")  # loss=None among them: it is what chose this way
 _NO_TRANSFER = "loss=None trains encoder and head together; transfer needs a loss to transfer from"
@@ -313,7 +314,8 @@ def describe(way: Way, asked: Mapping[str, Any]) -> str:
 
 def ran_in_words(ran: Mapping[str, Any]) -> str:
     """What ran, in one line, from ``ran_``."""
-    members = ", ".join(f"{name} {weight:.2f}" for name, weight in ran.get("members", {}).items())
+    weights = sorted(ran.get("members", {}).items(), key=lambda pair: -pair[1])
+    members = "; ".join(f"{name} {weight:.2f}" for name, weight in weights if weight >= _LEAST_SHOWN)
     encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
     known = known_in_words(ran)
     return f"{ran['way']}{encoder}" + (f" ({members})" if members else "") + (f", with {known}" if known else "")

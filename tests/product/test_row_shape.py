@@ -10,6 +10,7 @@ import pytest
 from punce.classifier import PUClassifier
 from punce.errors import InputError
 from punce.models import NetworkRoute
+from punce.models.network import as_tensor
 
 # noise: what is learned from it is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore:the classifier does not tell rows apart")
@@ -49,3 +50,9 @@ def test_a_model_saved_without_its_shape_scores_as_before(classifier: PUClassifi
     tensors, content = classifier._route.state()
     assert content.pop("row_shape") == [3, 8, 8]
     assert NetworkRoute.from_state(tensors, content).score(np.zeros((2, 3, 16, 16), dtype=np.uint8)).shape == (2,)
+
+
+def test_rows_of_a_read_only_file_are_taken_without_a_word(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((3, 2), np.float32))
+    x = as_tensor(np.load(tmp_path / "x.npy", mmap_mode="r"))  # torch warns, and warnings are errors here
+    assert x.shape == (3, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import warnings
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -270,7 +271,9 @@ def check_row_shape(x: Tensor, learned: tuple[int, ...]) -> None:
 
 def as_tensor(X: Any) -> Tensor:
     """Rows as a tensor: images as (n, C, H, W), embeddings as float32 (n, d)."""
-    x = X if isinstance(X, Tensor) else torch.from_numpy(_numbers(X))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # it is only read
+        x = X if isinstance(X, Tensor) else torch.from_numpy(_numbers(X))
     # Channels last, as most image readers give them. (n, 3, H, 3) stays as it is: the second axis decides first.
     if x.dim() == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
         x = x.permute(0, 3, 1, 2).contiguous()
