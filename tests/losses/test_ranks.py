@@ -71,10 +71,16 @@ def test_ranks_agree_with_one_process_under_ddp(world: int, tmp_path: Path) -> N
             assert float((result[key] - value.detach()).abs().max()) < 1e-12 * max(1.0, scale), key
 
 
+def both_forms(z: Tensor, labels: Tensor) -> Tensor:
+    paper, posterior = PuNCE(0.3)(z, labels), PuNCE(0.3, weighting="posterior")(z, labels)
+    both: Tensor = paper + posterior
+    return both
+
+
 def empty_on_last_rank(rank: int, world: int) -> dict[str, Tensor]:
     rows = [slice(0, 9), slice(9, 14), slice(14, 14)][rank]
     z = _views()[:, rows, :4].clone().requires_grad_()
-    value = PuNCE(0.3)(z, torch.tensor(LABELS)[rows])
+    value = both_forms(z, torch.tensor(LABELS)[rows])
     value.backward()  # type: ignore[no-untyped-call]
     assert z.grad is not None
     return {"loss": value, "grad": z.grad}
@@ -82,7 +88,7 @@ def empty_on_last_rank(rank: int, world: int) -> dict[str, Tensor]:
 
 def test_a_rank_without_rows_takes_part(tmp_path: Path) -> None:
     z = _views()[:, :, :4].clone().requires_grad_()
-    value = PuNCE(0.3)(z, torch.tensor(LABELS))
+    value = both_forms(z, torch.tensor(LABELS))
     value.backward()  # type: ignore[no-untyped-call]
     assert z.grad is not None
     results = run_ranks(3, empty_on_last_rank, tmp_path)
