@@ -5,7 +5,7 @@
     PUNCE_DATA=... python benchmarks/images.py memory [--most 10000]
     PUNCE_DATA=... python benchmarks/images.py folder
     PUNCE_DATA=... python benchmarks/images.py cifar [--rows 10000] [--seconds 800]      # results/images_cifar.jsonl
-    python benchmarks/images.py summary                                  # tables of docs/images.md; no new runs
+    python benchmarks/pages.py                                           # the tables of docs/images.md
 
 `speed`: pictures a second of `punce predict`, from JPEG files to a file of scores with nothing in the cache, against
 the bare encoder on tensors that are ready; CPU time of one thread, in turns, so that other processes do not count.
@@ -32,7 +32,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -307,23 +307,9 @@ def cifar(rows: int, seconds: float) -> None:
             file.write(json.dumps(line) + "\n")
 
 
-def spread(values: list[float]) -> str:
-    return f"{100 * mean(values):.1f}" + (f" ± {100 * stdev(values):.1f}" if len(values) > 1 else "")
-
-
-def summary() -> None:
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for line in lines():
-        groups.setdefault((line["rows"], line["labelled"], line["prior"]), []).append(line)
-    print("| rows | labelled | prior | accuracy | AUC | labelled sets |\n| --- | --- | --- | --- | --- | --- |")
-    for (rows, labelled, prior), own in sorted(groups.items()):
-        numbers = (spread([line[name] for line in own]) for name in ("accuracy", "auc"))
-        print(f"| {rows:,} | {labelled:,} | {prior} | {' | '.join(numbers)} | {len(own)} |")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["speed", "memory", "folder", "cifar", "summary"])
+    parser.add_argument("part", choices=["speed", "memory", "folder", "cifar"])
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=10_000, choices=list(ROWS))
     parser.add_argument("--seconds", type=float, default=800)
@@ -334,7 +320,6 @@ def main() -> None:
         "memory": lambda: memory(given.most),
         "folder": folder,
         "cifar": lambda: cifar(given.rows, given.seconds),
-        "summary": summary,
     }
     jobs[given.part]()
 

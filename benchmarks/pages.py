@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from image_pages import image_page
 from prior_pages import prior_page
 from rows import rows_of
 
@@ -303,12 +304,21 @@ def _text_speed(results: Sequence[dict[str, Any]]) -> str:
     return rows_of(header, rows)
 
 
+# --- docs/images.md --------------------------------------------------------------------------------------------------
+
+
+def images() -> str:
+    cells = (RESULTS / "images_cifar.jsonl").read_text().splitlines()
+    return image_page(read("images"), [json.loads(cell) for cell in cells])
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "../README.md": readme,
     "priors.md": lambda: prior_page(read("priors")),
     "benchmarks.md": benchmarks,
     "tables.md": tables,
     "text.md": text,
+    "images.md": images,
 }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -79,13 +78,14 @@ class Picture:
 def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> Pixels | str:
     """One picture, or the reason why it cannot be read. JPEG files far larger than needed are decoded at a fraction."""
     try:
-        with warnings.catch_warnings():
-            # A small file can announce a picture that fills all memory: refuse it before it is decoded.
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path if content is None else io.BytesIO(content)) as picture:
-                if isinstance(picture, ImageFile.ImageFile):
-                    picture.draft(None, (form.enough(), form.enough()))
-                return form.apply(ImageOps.exif_transpose(eight_bits(picture)))
+        with Image.open(path if content is None else io.BytesIO(content)) as picture:
+            # A small file can announce a picture that fills all memory: refuse it before it is decoded. Pillow only
+            # warns, and filters of warnings cannot be changed here: they belong to all threads.
+            if picture.width * picture.height > (Image.MAX_IMAGE_PIXELS or np.inf):
+                return f"{picture.width} × {picture.height} pixels are more than Pillow's limit"
+            if isinstance(picture, ImageFile.ImageFile):
+                picture.draft(None, (form.enough(), form.enough()))
+            return form.apply(ImageOps.exif_transpose(eight_bits(picture)))
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Warning) as error:
         return str(error).replace(str(path), name) or type(error).__name__
 

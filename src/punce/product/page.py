@@ -209,7 +209,9 @@ def _unsure(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
     """The unlabelled rows nearest to the threshold, the most probable first."""
     assert data.labels is not None
     rows = np.flatnonzero(data.labels == UNLABELLED)
-    near = rows[np.argsort(np.abs(classifier.decision_scores_[rows]), kind="stable")[:_UNSURE]]
+    # Of few rows, the nearest two dozen would be rows it is sure about.
+    most = min(_UNSURE, max(1, len(rows) // 8))
+    near = rows[np.argsort(np.abs(classifier.decision_scores_[rows]), kind="stable")[:most]]
     return top_rows(classifier.scores_[near], [str(data.ids[int(i)]) for i in near], **_shown(data, X, near))
 
 
