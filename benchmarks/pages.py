@@ -318,7 +318,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "benchmarks.md": benchmarks,
     "tables.md": tables,
     "text.md": text,
-    "images.md": images,
 }
 
 

@@ -59,7 +59,7 @@ class Square:
         """Shape: (channels, size, size)."""
         square = picture.convert("L" if self.channels == 1 else "RGB").resize((self.size, self.size))
         pixels = np.asarray(square, dtype=np.uint8)
-        return pixels[None] if self.channels == 1 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+        return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _picture(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: 
     pixels = decode(folder / name, name, form, content)
     if isinstance(pixels, str):
         return Picture(key, reason=pixels)
-    return Picture(key, pixels, "", hash_bytes(pixels.tobytes()), looks_of(pixels))
+    return Picture(key, pixels, "", hash_bytes(pixels.transpose(1, 2, 0).tobytes()), looks_of(pixels))
 
 
 # Near-duplicates -----------------------------------------------------------------------------------------------------
@@ -144,8 +144,9 @@ def looks_of(pixels: Pixels) -> npt.NDArray[np.uint64]:
 
     Shape: (C, H, W) -> (4,).
     """
-    grey = Image.fromarray(pixels.mean(0).astype(np.uint8)).resize((_LOOKS + 1, _LOOKS), Image.Resampling.BOX)
-    values = np.asarray(grey, dtype=np.int16)
+    picture = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+    small = picture.resize((_LOOKS + 1, _LOOKS), Image.Resampling.BOX).convert("L")
+    values = np.asarray(small, dtype=np.int16)
     rises = (values[:, 1:] > values[:, :-1]).reshape(4, 64)
     looks: npt.NDArray[np.uint64] = (rises * _BITS).sum(axis=1, dtype=np.uint64)
     return looks

@@ -71,14 +71,15 @@ class Preprocessing:
         return 2 * (self.resize if isinstance(self.resize, int) else max(self.resize))
 
     def apply(self, picture: Image.Image) -> npt.NDArray[np.uint8]:
-        """A decoded picture of any mode and size. Shape: (3, H, W)."""
+        """A decoded picture of any mode and size. Shape: (3, H, W), channels last in memory."""
         width, height = picture.size
         to_height, to_width = self._target(height, width)
         scaled = picture.convert("RGB").resize((to_width, to_height), Image.Resampling(self.resample))
         # A box beyond the picture gives black, as transformers' centre crop does.
         top, left = (to_height - self.size[0]) // 2, (to_width - self.size[1]) // 2
-        cut = scaled.crop((left, top, left + self.size[1], top + self.size[0]))
-        return np.ascontiguousarray(np.asarray(cut, dtype=np.uint8).transpose(2, 0, 1))
+        is_whole = (to_height, to_width) == self.size
+        cut = scaled if is_whole else scaled.crop((left, top, left + self.size[1], top + self.size[0]))
+        return np.asarray(cut, dtype=np.uint8).transpose(2, 0, 1)
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if not isinstance(self.resize, int):

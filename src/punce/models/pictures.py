@@ -108,7 +108,9 @@ class PictureVectors:
         columns = self._empty(len(chunk))
         fresh = [i for i, each in enumerate(chunk) if each.pixels is not None]
         if fresh:
-            pixels = torch.from_numpy(np.stack([own for each in chunk if (own := each.pixels) is not None]))
+            decoded = [own for each in chunk if (own := each.pixels) is not None]
+            # Stacked with the channels last, as Pillow has them and the network wants them: nothing is rearranged.
+            pixels = torch.from_numpy(np.stack([own.transpose(1, 2, 0) for own in decoded])).permute(0, 3, 1, 2)
             columns[FEATURES][fresh] = self._features(pixels)
             columns[BRIGHTNESS][fresh] = pixels.float().mean((2, 3)).numpy()
             columns[EQUAL][fresh] = [chunk[i].equal for i in fresh]

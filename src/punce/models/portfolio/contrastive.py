@@ -55,7 +55,7 @@ class Recipe:
         is_coloured = x.shape[1] == 3
         name, width = ("allconv", 0.25) if is_coloured else ("mlp", 0.2)
         options = {**row_options(name, tuple(x.shape[1:])), "width": width}
-        return cls({"name": name, "options": options}, "cifar" if is_coloured else "digit", "punce", 900_000)
+        return cls({"name": name, "options": options}, "crop_flip_colour" if is_coloured else "digit", "punce", 900_000)
 
     def epochs(self, n_rows: int, encoder: Encoder, row: Tensor) -> int:
         """Of one pretraining: enough to see `rows_seen` rows, at most 40, within the budget of operations."""
