@@ -39,10 +39,10 @@ from sklearn.metrics import roc_auc_score
 from punce.classifier import PUClassifier
 from punce.columns.dense import DenseColumns
 from punce.data import TableEncoder, simulate_pu
-from punce.judging.audit import Audit, Judged, agreed_share, audit
+from punce.judging.audit import Audit, Sample, agreed_share, audit
 from punce.judging.judgement import judge
 from punce.judging.metrics import Estimate
-from punce.judging.sampling import QUANTITIES, Strata, draw, stratify
+from punce.judging.sampling import QUANTITIES, draw, stratify
 from punce.priors import estimate_prior
 
 MECHANISMS = ("random", "top:0.1", "power:10")
@@ -91,24 +91,21 @@ def true_numbers(y: np.ndarray, called: np.ndarray) -> dict[str, float]:
         }
 
 
-def one_round(strata: Strata, p: np.ndarray, aim: Any, n: int, seed: int, taken: np.ndarray) -> tuple[Any, Any]:
-    """Drawn rows, and the chance of every row in this round."""
+def one_round(y: np.ndarray, scores: Any, aim: Any, n: int, seed: int, taken: np.ndarray) -> Sample:
+    """Judged rows that are drawn by these scores; they are taken then."""
+    score, p, called = scores[:3]
+    strata = stratify(p, score, called, aim, n)
     rows = draw(strata, p, taken, np.zeros(len(strata.called), dtype=int), aim, n, seed)
-    free = np.bincount(strata.of_row[~taken], minlength=len(strata.called))
-    chances = np.bincount(strata.of_row[rows], minlength=len(strata.called)) / np.maximum(free, 1)
-    return rows, chances[strata.of_row]
+    taken[rows] = True
+    return Sample(strata, rows, y[rows])
 
 
 def stratified(y: np.ndarray, scores: Any, aim: Any, n: int, seed: int, before: Any = None) -> Audit:
     """The audit after n verdicts; with other scores `before`, half of them were drawn by those."""
-    u, p, called, _ = scores
-    rows, missed, taken = np.zeros(0, dtype=int), np.ones(len(y)), np.zeros(len(y), dtype=bool)
-    for which in (scores,) if before is None else (before, scores):
-        strata = stratify(which[1], which[0], which[2], aim, n if before is None else n // 2)
-        drawn, chance = one_round(strata, which[1], aim, n if before is None else n // 2, seed, taken)
-        rows, missed = np.concatenate([rows, drawn]), missed * (1 - chance)
-        taken[drawn] = True
-    return audit(strata, Judged(rows, y[rows], 1 - missed[rows]), p, seed)
+    taken = np.zeros(len(y), dtype=bool)
+    rounds = (scores,) if before is None else (before, scores)
+    samples = [one_round(y, one, aim, n // len(rounds), seed + 77 * k, taken) for k, one in enumerate(rounds)]
+    return audit(samples, scores[2], scores[1], seed)
 
 
 def at_random(y: np.ndarray, called: np.ndarray, n: int, seed: int) -> dict[str, Estimate]:
@@ -177,9 +174,8 @@ def refit(name: str, mechanism: str, seed: int, p: np.ndarray, frame: pd.DataFra
         warnings.simplefilter("ignore")
         before = PUClassifier(target="unlabelled", random_state=seed).fit(frame, labels)
         probability, score = before.scores_[u], before.decision_scores_[u]
-        strata = stratify(probability, score, score >= 0, "share", 60)
-        drawn, chance = one_round(strata, probability, "share", 60, seed, np.zeros(len(u), dtype=bool))
-        audited = audit(strata, Judged(drawn, hidden[drawn], chance[drawn]), probability, seed)
+        sample = one_round(hidden, (score, probability, score >= 0), "share", 60, seed, np.zeros(len(u), dtype=bool))
+        drawn, audited = sample.rows, audit([sample], score >= 0, probability, seed)
         uniform = np.random.default_rng((seed, 1)).choice(len(u), 60, replace=False)
         prior = before.prior_
         claim = None if prior.reason else Estimate(prior.value, prior.low, prior.high)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from punce.judging.audit import Audit, Judged, agreed_share, audit, disagreements
+from punce.judging.audit import Audit, Sample, agreed_share, audit, disagreements
 from punce.judging.metrics import Estimate
 from punce.judging.sampling import Strata, draw, stratify
 
@@ -16,29 +16,32 @@ def population(seed: int, biased: bool, n: int = 1500) -> tuple[np.ndarray, np.n
     return y, score, 1 / (1 + np.exp(-1.5 * score + (4.0 if biased else 0.6)))
 
 
-def judge(y: np.ndarray, strata: Strata, rows: np.ndarray) -> Judged:
-    counts = np.bincount(strata.of_row[rows], minlength=len(strata.called))
-    return Judged(rows, y[rows], (counts / strata.sizes)[strata.of_row[rows]])
+def drawn(y: np.ndarray, score: np.ndarray, p: np.ndarray, n_rows: int, seed: int, taken: np.ndarray) -> Sample:
+    strata = stratify(p, score, p >= 0.5, "share", n_rows)
+    rows = draw(strata, p, taken, np.zeros(len(strata.called), dtype=int), "share", n_rows, seed)
+    taken[rows] = True
+    return Sample(strata, rows, y[rows])
 
 
-def audited(seed: int, biased: bool, n_rows: int = 60) -> tuple[Audit, dict[str, float]]:
+def audited(seed: int, biased: bool, rounds: int = 1) -> tuple[Audit, dict[str, float]]:
+    """Sixty verdicts; in two rounds, the first thirty by the scores of a worse model."""
     y, score, p = population(seed, biased)
-    called = p >= 0.5
-    strata = stratify(p, score, called, "share", n_rows)
-    none = np.zeros(len(y), dtype=bool)
-    rows = draw(strata, p, none, np.zeros(len(strata.called), dtype=int), "share", n_rows, seed)
+    noisy = score + np.random.default_rng(seed).normal(size=len(y))
+    called, taken = p >= 0.5, np.zeros(len(y), dtype=bool)
+    by = [(score, p)] if rounds == 1 else [(noisy, 1 / (1 + np.exp(-noisy))), (score, p)]
+    samples = [drawn(y, *one, 60 // rounds, seed, taken) for one in by]
     truth = {
         "share": y.mean(),
         "precision": y[called].mean(),
         "recall": called[y].mean(),
         "accuracy": (y == called).mean(),
     }
-    return audit(strata, judge(y, strata, rows), p), truth
+    return audit(samples, called, p), truth
 
 
-@pytest.mark.parametrize("biased", [False, True])
-def test_intervals_hold_the_truth_whatever_the_probabilities_say(biased: bool) -> None:
-    runs = [audited(seed, biased) for seed in range(100)]
+@pytest.mark.parametrize(("biased", "rounds"), [(False, 1), (True, 1), (False, 2)])
+def test_intervals_hold_the_truth_whatever_the_probabilities_say(biased: bool, rounds: int) -> None:
+    runs = [audited(seed, biased, rounds) for seed in range(100)]
     for name in ("share", "precision", "recall", "accuracy"):
         held = np.mean([found.of(name).low <= truth[name] <= found.of(name).high for found, truth in runs])
         off = np.mean([found.of(name).value - truth[name] for found, truth in runs])
@@ -53,32 +56,39 @@ def test_the_interval_is_narrower_than_that_of_random_rows() -> None:
 
 def test_strata_without_or_with_only_positives_leave_doubt() -> None:
     strata = Strata(np.repeat([0, 1], 500), np.array([False, True]))
+    called, rows = strata.of_row == 1, np.r_[:10, 500:510]
     for positive in (False, True):
-        rows = np.r_[:10, 500:510]
-        found = audit(strata, Judged(rows, np.full(20, positive), np.full(20, 0.02)), np.full(1000, 0.5))
+        found = audit([Sample(strata, rows, np.full(20, positive))], called, np.full(1000, 0.5))
         assert found.share.value == positive
         assert found.share.high - found.share.low > 0.02
-    assert (
-        "no judged row is positive"
-        in audit(strata, Judged(rows, np.zeros(20, dtype=bool), np.full(20, 0.02)), np.full(1000, 0.5)).recall.reason
-    )
+        assert bool(found.recall.reason) != positive
+    nobody = audit([Sample(strata, rows, np.full(20, True))], np.zeros(1000, dtype=bool), np.full(1000, 0.2))
+    assert "no row is called" in nobody.precision.reason
 
 
 def test_a_file_that_is_judged_to_the_last_row_has_no_doubt_left() -> None:
     y, score, p = population(0, False, 80)
     strata = stratify(p, score, p >= 0.5, "share", 30)
-    found = audit(strata, Judged(np.arange(80), y, np.ones(80)), p)
+    found = audit([Sample(strata, np.arange(80), y)], p >= 0.5, p)
     assert found.share == Estimate(y.mean(), y.mean(), y.mean())
     assert found.accuracy.value == pytest.approx((y == (p >= 0.5)).mean())
 
 
-def test_unequal_chances_are_weighed() -> None:
-    """Twenty positives of a hundred rows that were drawn ten times as often as the others say little of the whole."""
-    strata = Strata(np.zeros(2000, dtype=int), np.array([False]))
-    chance = np.r_[np.full(20, 0.2), np.full(38, 0.02)]
-    found = audit(strata, Judged(np.arange(58), np.arange(58) < 20, chance), np.full(2000, 0.3))
-    assert found.share.value == pytest.approx(0.05, abs=0.01)
-    assert "no row is called" in found.precision.reason
+def test_rows_stand_for_their_stratum_only() -> None:
+    """Twenty positives of a stratum of a hundred rows say nothing of the other 1,900."""
+    strata = Strata(np.repeat([0, 1], [100, 1900]), np.array([False, False]))
+    found = audit(
+        [Sample(strata, np.arange(58) + 80, np.arange(58) < 20)], np.zeros(2000, dtype=bool), np.full(2000, 0.3)
+    )
+    assert found.share.value == pytest.approx(0.05, abs=0.001)
+
+
+def test_the_narrower_sample_weighs_more() -> None:
+    strata, few, many = Strata(np.zeros(5000, dtype=int), np.array([False])), np.arange(10), np.arange(10, 910)
+    samples = [Sample(strata, few, few < 5), Sample(strata, many, many % 10 == 0)]
+    found = audit(samples, np.zeros(5000, dtype=bool), np.full(5000, 0.3))
+    assert found.share.value == pytest.approx(0.1, abs=0.02)
+    assert found.verdicts == 910
 
 
 def test_labels_that_say_something_else_are_contradicted_and_others_combined() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,7 @@ def review(
     out: Annotated[Path | None, typer.Option(help="The file to fill in; by default RUN/review/review.csv.")] = None,
     show_probability: Annotated[bool, typer.Option("--show-probability", help=_SHOW)] = False,
     stop_when: Annotated[str | None, typer.Option(help=_STOP)] = None,
+    data: Annotated[Path | None, typer.Option(help="The file of the run, if it has moved.")] = None,
     seed: reading.Seed = 0,
 ) -> None:
     """Draw rows for a person to judge; then numbers that hold whatever the labelling was.
@@ -50,17 +52,18 @@ def review(
     existing(run)
     with without_collection():
         from punce.product.review.job import Goal, quantity_of
-        from punce.product.review.run import scored_run
+        from punce.product.review.run import moved_to, scored_run
     goal = Goal.of(stop_when) if stop_when else None
     wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
     scored, console = scored_run(run), Console()
+    scored = scored if data is None else moved_to(scored, str(existing(data)))
     if verdicts:
         _take(console, scored, verdicts, judge)
     _draw(console, scored, wanted, rows, seed, is_served=serve)
     if serve:
         from punce.product.review.server import serve_review
 
-        serve_review(scored, goal, port, judge, show_probability=show_probability, say=console.print)
+        serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
     elif not verdicts or rows:
         _write(console, scored, out, show_probability=show_probability)
     _say(console, scored, goal)

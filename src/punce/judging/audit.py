@@ -1,12 +1,13 @@
 """Share, precision, recall and accuracy from rows that people judged: they hold whatever the labelling was.
 
-The judged rows were drawn with known chances (:mod:`punce.judging.sampling`). A judged row stands for 1/chance rows of
-its stratum: itself, and 1/chance − 1 rows that nobody judged. The numbers are for the unlabelled rows of the file and
-the calls of one run. Nothing here rests on the labelled positives.
+The judged rows were drawn with known chances, equal within a stratum (:mod:`punce.judging.sampling`), so that those of
+a stratum stand for its other rows. The numbers are for the unlabelled rows of the file and the calls of one run.
+Nothing here rests on the labelled positives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,18 +22,18 @@ _DRAWS = 4000
 _Z_90 = 1.645
 _BEYOND = 2.5  # standard errors: four numbers are compared, and one in twenty audits may differ by chance
 _PRIOR_ROWS = 1.0  # what is expected of a stratum counts like one judged row
+_LEAST_VARIANCE = 1e-12
 _DOUBT = 0.1  # of what is expected: nothing is expected for certain, or a stratum without a hit would claim certainty
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Rows with a verdict. Shape: (m,) each."""
+class Sample:
+    """Judged rows of one division into strata, from each of which they were drawn by chance. Shape: (m,) each."""
 
+    strata: Strata
     rows: Ints
     """Their numbers among the unlabelled rows."""
     positive: Flags
-    chance: Floats
-    """Of having been judged, over all rounds."""
 
 
 @dataclass(frozen=True)
@@ -52,80 +53,99 @@ class Audit:
         return found
 
 
-def audit(strata: Strata, judged: Judged, probability: Floats, seed: int = 0) -> Audit:
-    """Estimates for the rows of the strata. Shape: probability (N,), what the classifier said of each row."""
-    sizes, n_strata = strata.sizes, len(strata.called)
-    of = strata.of_row[judged.rows]
-    known = np.bincount(of, judged.positive, n_strata)
-    rest = sizes - np.bincount(of, minlength=n_strata)
-    stands_for = 1.0 / judged.chance - 1.0
-    total, hits, squares = (
-        np.bincount(of, weights, n_strata) for weights in (stands_for, stands_for * judged.positive, stands_for**2)
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        effective = np.where(squares > 0, total**2 / squares, 0.0)  # Kish: equal weights count fully
-        rate = np.where(total > 0, hits / total, 0.0)
-    expected = _doubted(np.bincount(strata.of_row, probability, n_strata) / np.maximum(sizes, 1))
-    expected = _doubted(_recalibrated(expected, rate * effective, effective))
-    draws = _draws(rate, effective, expected, rest, np.random.default_rng(seed))
-    rate = np.where(effective > 0, rate, expected)
-    positives: Floats = np.vstack([rate * rest, draws]) + known
-    found = {name: _estimate(values) for name, values in _quantities(positives, sizes, strata.called).items()}
-    if not judged.positive.any():
+def audit(samples: Sequence[Sample], called: Flags, probability: Floats, seed: int = 0) -> Audit:
+    """Estimates for all rows of the strata. Shape: called and probability (N,), of the classifier that is audited.
+
+    Every sample gives its own estimates, because rows of one stratum had the same chance and rows of another had not;
+    they are averaged by their variances. The calls divide the strata of earlier classifiers further.
+    """
+    rng = np.random.default_rng(seed)
+    known = _Known(len(called), samples)
+    curves = _curves(probability[known.rows], known.is_positive[known.rows], rng)
+    by_sample = [_quantities(_positives(one, known, called, probability, curves, rng), called) for one in samples]
+    found = {name: _estimate(_combined([numbers[name] for numbers in by_sample])) for name in QUANTITIES}
+    positives = int(known.is_positive.sum())
+    if not positives:
         found["recall"] = Estimate.impossible("no judged row is positive")
-    if not strata.called.any():
+    if not called.any():
         found["precision"] = Estimate.impossible("no row is called positive")
-    return Audit(**found, verdicts=len(judged.rows), positives=int(judged.positive.sum()))
+    return Audit(**found, verdicts=len(known.rows), positives=positives)
+
+
+class _Known:
+    """The rows that anybody judged. Shape: is_known and is_positive (N,)."""
+
+    def __init__(self, n_rows: int, samples: Sequence[Sample]) -> None:
+        self.rows = np.concatenate([one.rows for one in samples])
+        self.is_known, self.is_positive = np.zeros(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool)
+        self.is_known[self.rows] = True
+        self.is_positive[self.rows] = np.concatenate([one.positive for one in samples])
 
 
 def _doubted(expected: Floats) -> Floats:
     return _DOUBT / 2 + (1.0 - _DOUBT) * expected
 
 
-def _recalibrated(expected: Floats, hits: Floats, n: Floats) -> Floats:
-    """What the classifier expects of each stratum, moved as a whole to where the judged rows are.
+def _curves(said: Floats, positive: Flags, rng: np.random.Generator) -> Floats:
+    """Draws of the logistic curve from what the classifier said of the judged rows to what they are. Shape: (B, 2)."""
+    curve, covariance = bend(logit(_doubted(said)), positive.astype(np.float64), np.ones(len(said)))
+    return rng.multivariate_normal(curve, covariance, _DRAWS)
 
-    A logistic curve of its log-odds, held near the identity: under biased labelling it is wrong everywhere. Expecting
-    one half of every stratum instead would pull good classifiers to one half: measured, coverage fell to 50 %.
+
+def _positives(
+    sample: Sample, known: _Known, called: Flags, probability: Floats, curves: Floats, rng: np.random.Generator
+) -> Floats:
+    """Positives among rows that are not called and among those that are: estimates, then draws. Shape: (1 + B, 2).
+
+    A cell is a stratum, divided by the calls. Its judged rows say what share of its other rows is positive: a Beta
+    posterior, then the rows themselves, so that a cell that is judged to the last row leaves no doubt. What is expected
+    of a cell beforehand comes from the classifier, moved by one curve to where all judged rows are: strata are wrong
+    together. (Expecting one half of each pulls good classifiers to one half: measured, coverage fell to 50 %.)
     """
-    x = logit(expected)
-    a, b = bend(x, hits, n)
-    moved: Floats = expit(a + b * x)
-    return moved
-
-
-def _draws(rate: Floats, n: Floats, expected: Floats, rest: Ints, rng: np.random.Generator) -> Floats:
-    """Draws of how many of the rows that nobody judged are positive. Shape: (B, H).
-
-    Beta posteriors of each stratum's rate, then the rows themselves: a stratum that is judged to the last row has no
-    uncertainty left. Each stratum gives up one row for having estimated its own spread.
-    """
+    _, first, cells = np.unique(2 * sample.strata.of_row + called, return_index=True, return_inverse=True)
+    is_called, n_cells, of = called[first], len(first), cells[sample.rows]
+    n = np.bincount(of, minlength=n_cells)
+    rate = np.bincount(of, sample.positive, n_cells) / np.maximum(n, 1)
+    said = np.bincount(cells, probability) / np.bincount(cells)
+    expected = _doubted(expit(curves[:, :1] + curves[:, 1:] * logit(_doubted(said))))
+    # A stratum gives up one row for having estimated its own spread.
     counted = np.maximum(n - 1.0, n / 2)
-    a, b = _PRIOR_ROWS * expected, _PRIOR_ROWS * (1.0 - expected)
-    rates = rng.beta(rate * counted + a, (1.0 - rate) * counted + b, (_DRAWS, len(rate)))
-    drawn: Floats = rng.binomial(np.maximum(rest, 0), rates).astype(np.float64)
-    return drawn
+    rates = rng.beta(rate * counted + _PRIOR_ROWS * expected, (1 - rate) * counted + _PRIOR_ROWS * (1 - expected))
+    rest = np.bincount(cells[~known.is_known], minlength=n_cells)
+    point = np.where(n > 0, rate, expected.mean(axis=0)) * rest
+    found = np.vstack([point, rng.binomial(rest, rates)]) + np.bincount(cells, known.is_positive)
+    return np.column_stack([found[:, ~is_called].sum(axis=1), found[:, is_called].sum(axis=1)])
 
 
-def _quantities(positives: Floats, sizes: Ints, called: Flags) -> dict[Quantity, Floats]:
-    """The four numbers from positives by stratum. Shape: positives (B, H); results (B,)."""
-    n, n_called = sizes.sum(), sizes[called].sum()
-    hits, total = positives[:, called].sum(axis=1), positives.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return {
-            "share": total / n,
-            "precision": hits / n_called,
-            "recall": hits / total,
-            "accuracy": (hits + (n - n_called) - (total - hits)) / n,
-        }
+def _quantities(positives: Floats, called: Flags) -> dict[Quantity, Floats]:
+    """The four numbers from positives among rows that are not called and that are. Shape: (B, 2) to (B,) each.
+
+    0 of 0 is 0 here; who asks for such a number is told that there is none.
+    """
+    n, n_called = len(called), int(called.sum())
+    missed, hits = positives.T
+    return {
+        "share": (hits + missed) / n,
+        "precision": hits / max(n_called, 1),
+        "recall": hits / np.maximum(hits + missed, 1e-9),
+        "accuracy": (hits + (n - n_called) - missed) / n,
+    }
+
+
+def _combined(by_sample: list[Floats]) -> Floats:
+    """The mean of the samples' numbers, weighed by the inverse of their variances. Shape: (1 + B,)."""
+    if len(by_sample) == 1:
+        return by_sample[0]
+    numbers = np.stack(by_sample)
+    weights = 1.0 / np.maximum(np.var(numbers[:, 1:], axis=1), _LEAST_VARIANCE)
+    combined: Floats = weights @ numbers / weights.sum()
+    return combined
 
 
 def _estimate(values: Floats) -> Estimate:
     """values[0] is the estimate, the rest are draws; the interval always holds the estimate."""
-    value, draws = float(values[0]), values[1:][np.isfinite(values[1:])]
-    if not len(draws) or np.isnan(value):
-        return Estimate.impossible("nothing to count")
-    low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    value = float(values[0])
+    low, high = np.quantile(values[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Estimate(value, min(value, float(low)), max(value, float(high)))
 
 

@@ -95,7 +95,7 @@ class PUCalibrator:
         The rows may have been chosen by their score: what share of the rows of one score is positive does not change.
         """
         log_odds = logit(self.probability(scores))
-        a, b = bend(log_odds, is_positive.astype(np.float64), np.ones(len(scores)))
+        (a, b), _ = bend(log_odds, is_positive.astype(np.float64), np.ones(len(scores)))
         return replace(self, logits=tuple(a + max(b, _FLATTEST) * value for value in self.logits))
 
     def score_at(self, probability: float) -> float:
@@ -145,10 +145,10 @@ def with_share(probability: Floats, share: float, other: float) -> Floats:
     return np.asarray(expit(logit(probability) + logit(other) - logit(share)), dtype=np.float64)
 
 
-def bend(x: Floats, hits: Floats, n: Floats) -> tuple[float, float]:
-    """Intercept and slope of a logistic curve of log-odds `x` through `hits` of `n` rows, held near 0 and 1.
+def bend(x: Floats, hits: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """Intercept and slope of a logistic curve of log-odds `x` through `hits` of `n` rows, and their covariance.
 
-    Loosely at 0: biased labels can put every probability a hundred times too low.
+    Held near 0 and 1, at 0 loosely: biased labels can put every probability a hundred times too low.
     """
     held, ridge, design = np.array([0.0, 1.0]), np.array(_RIDGE), np.column_stack([np.ones_like(x), x])
 
@@ -158,7 +158,9 @@ def bend(x: Floats, hits: Floats, n: Floats) -> tuple[float, float]:
         return float(value), design.T @ (n * expit(z) - hits) + ridge * away
 
     best = minimize(surprise, held, jac=True, method="BFGS").x
-    return float(best[0]), float(best[1])
+    p = expit(design @ best)
+    curvature = design.T @ (design * (n * p * (1 - p))[:, None]) + np.diag(ridge)
+    return np.asarray(best, dtype=np.float64), np.asarray(np.linalg.inv(curvature), dtype=np.float64)
 
 
 def _thinned(u: Floats) -> Floats:

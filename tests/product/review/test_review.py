@@ -170,6 +170,14 @@ def test_mistakes_are_one_line(run: Path, arguments: list[str], why: str) -> Non
     assert not (run / "review" / "draw.json").exists()
 
 
+def test_a_file_that_moved_can_be_named(run: Path, tmp_path: Path) -> None:
+    table = (tmp_path / "table.csv").rename(tmp_path / "moved.csv")
+    with pytest.raises(InputError, match="--data"):
+        scored_run(run).data()
+    done = punce_command("review", run, "--data", table, "--rows", 5)
+    assert "5 rows to judge" in done.stdout
+
+
 def test_what_is_no_finished_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run folder"):
         scored_run(tmp_path)

@@ -14,8 +14,8 @@ from punce.product.review.store import (
     ReviewFolder,
     Round,
     Verdict,
-    judged_rows,
     key_of,
+    samples_of,
     settle,
 )
 
@@ -53,20 +53,22 @@ def test_keys_are_words_without_vowels_or_digits(row: int) -> None:
     assert key != key_of("bcdf", row + 1)
 
 
-def a_round(strata: str, drawn: dict[int, str], free: tuple[int, ...]) -> Round:
+def a_round(strata: str, drawn: dict[int, str]) -> Round:
     rows = tuple(DrawnRow(row, str(row), key, "") for row, key in drawn.items())
-    return Round("run", "share", 0, strata, (False, True), free, (0.0, 0.0), rows)
+    return Round("run", "share", 0, strata, (False, True), (5, 5), (0.0, 0.0), rows)
 
 
-def test_a_row_is_judged_unless_every_round_missed_it() -> None:
-    """Ten unlabelled rows, in the file's even lines. Round two has other strata and none of the first round's rows."""
-    first = a_round("AAAAABBBBB", {0: "a", 2: "b", 10: "c"}, (5, 5))
-    second = a_round("ABABABABAB", {4: "d", 6: "e", 8: "f"}, (3, 4))
-    plan = Plan("bcdf", 20, "", (first, second))
-    said = [Verdict("a", YES, "x"), Verdict("c", NO, "x"), Verdict("d", NO, "x"), Verdict("e", YES, "x")]
-    found = judged_rows(plan, settle(said, plan.drawn), np.arange(0, 20, 2))
-    assert found.rows.tolist() == [0, 5, 2, 3]
-    assert found.positive.tolist() == [True, False, False, True]
-    # One of five had a verdict in each stratum of round one; one of three and one of four in those of round two.
-    missed = [4 / 5 * 2 / 3, 4 / 5 * 3 / 4, 4 / 5 * 2 / 3, 4 / 5 * 3 / 4]
-    assert found.chance == pytest.approx(1 - np.array(missed))
+def test_rounds_of_the_same_strata_are_one_sample() -> None:
+    """Ten unlabelled rows, in the even lines of the file."""
+    rounds = (
+        a_round("AAAAABBBBB", {0: "a", 2: "b", 10: "c"}),
+        a_round("ABABABABAB", {4: "d", 6: "e"}),
+        a_round("AAAAABBBBB", {18: "f"}),
+        a_round("ABBBBBBBBB", {16: "g"}),
+    )
+    plan = Plan("bcdf", 20, "", rounds)
+    said = [Verdict(key, YES if key in "ad" else NO, "x") for key in "acdf"]
+    found = samples_of(plan, settle(said, plan.drawn), np.arange(0, 20, 2))
+    assert [one.rows.tolist() for one in found] == [[0, 5, 9], [2]]  # b, e and g have no verdict
+    assert [one.positive.tolist() for one in found] == [[True, False, False], [True]]
+    assert found[1].strata.of_row.tolist() == [0, 1] * 5

@@ -15,7 +15,7 @@ from punce.data import UserData
 from punce.errors import InputError
 from punce.judging.audit import Audit, agreed_share, audit, disagreements
 from punce.judging.metrics import Estimate
-from punce.judging.sampling import QUANTITIES, Quantity, Strata, draw, stratify
+from punce.judging.sampling import QUANTITIES, Quantity, draw, stratify
 from punce.product.review.files import read_verdicts, refuse_to_lose, write_rows
 from punce.product.review.run import ScoredRun, content_hashes, label_hash
 from punce.product.review.store import (
@@ -24,10 +24,10 @@ from punce.product.review.store import (
     ReviewFolder,
     Round,
     Settled,
-    judged_rows,
     key_of,
     letters_of,
     new_code,
+    samples_of,
     settle,
     taken_rows,
 )
@@ -113,15 +113,8 @@ def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None
         settled, positive={key: y for key, y in settled.positive.items() if plan.drawn[key].row not in run.leaked}
     )
     if len(usable.positive) >= _FEWEST:
-        judged = judged_rows(plan, usable, run.rows)
-        found = audit(strata_of(run, plan, len(judged.rows)), judged, run.probability)
+        found = audit(samples_of(plan, usable, run.rows), run.called, run.probability)
     return State(run, plan, settled, found)
-
-
-def strata_of(run: ScoredRun, plan: Plan, n_rows: int) -> Strata:
-    """Those of the last draw by this run's scores, or new ones where it had none yet."""
-    own = [one for one in plan.rounds if one.run == plan.code]
-    return own[-1].as_strata if own else stratify(run.probability, run.score, run.called, "share", n_rows)
 
 
 def draw_rows(run: ScoredRun, data: UserData, quantity: Quantity, n_rows: int, seed: int) -> Plan:
@@ -147,7 +140,8 @@ def _round(
     taken, n_strata = taken_rows(plan, run.rows), len(strata.called)
     if taken.all():
         raise InputError("every unlabelled row is drawn already")
-    judged = np.bincount(strata.of_row[judged_rows(plan, settled, run.rows).rows], minlength=n_strata)
+    known = run.rows.searchsorted([one.row for key, one in plan.drawn.items() if key in settled.positive])
+    judged = np.bincount(strata.of_row[known], minlength=n_strata)
     chosen = draw(strata, run.probability, taken, judged, quantity, n_rows, seed + len(plan.rounds))
     free = np.bincount(strata.of_row[~taken], minlength=n_strata)
     drawn = np.bincount(strata.of_row[chosen], minlength=n_strata)

@@ -14,7 +14,7 @@ from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.product.plan import DataOptions
 from punce.product.review.job import State, state_of, write_audit
 from punce.product.review.page import as_interval, show_on_page
-from punce.product.review.run import check_same, content_hashes, label_hash, reread, scored_run
+from punce.product.review.run import check_same, content_hashes, label_hash, moved_to, scored_run
 from punce.product.review.store import Before, Plan, ReviewFolder, new_code
 
 Share = tuple[float, float, float]
@@ -73,7 +73,7 @@ def reviewed_rows(review: Path, source: DataOptions, data: UserData) -> Reviewed
         raise InputError(f"{review} has no verdicts yet; judge rows with punce review {review}")
     assert data.labels is not None
     # Read as the run read it: dropping a column for the new fit is no change of the file.
-    _check_rows(state, reread(run, source.path))
+    _check_rows(state, moved_to(run, source.path).data())
     check_same(data, run)
     labels, judged = data.labels.copy(), np.zeros(len(data), dtype=bool)
     for key, is_positive in state.settled.positive.items():

@@ -19,6 +19,7 @@ from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
 from punce.product.plan import DataOptions
 from punce.report.json_tree import load_json
+from punce.storage.files import file_and_table
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,10 @@ class ScoredRun:
 
     def data(self) -> UserData:
         """The rows again, read as the fit read them; refused if the file is another one now."""
-        options: dict[str, Any] = {
-            key: tuple(v) if isinstance(v, list) else v for key, v in self.config["data"].items()
-        }
+        asked = self.config["data"]
+        if not file_and_table(asked["path"])[0].expanduser().exists():
+            raise InputError(f"{asked['path']}, which {self.folder} was fitted on, is not here; name it with --data")
+        options: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in asked.items()}
         data = DataOptions(**options).read()
         check_same(data, self)
         return data
@@ -151,7 +153,6 @@ def content_hashes(data: UserData, rows: Ints) -> list[str]:
     return [f"{int(value):016x}" for value in hashes]
 
 
-def reread(run: ScoredRun, path: str) -> UserData:
-    """The rows of the file at `path`, read with the options of the run."""
-    moved = replace(run, config={**run.config, "data": {**run.config["data"], "path": path}})
-    return moved.data()
+def moved_to(run: ScoredRun, path: str) -> ScoredRun:
+    """The run with its file at another place."""
+    return replace(run, config={**run.config, "data": {**run.config["data"], "path": path}})

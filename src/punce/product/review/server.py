@@ -63,6 +63,7 @@ class Desk:
     is_named: bool = False
     """Whether `who` judges on their own: then rows that others judged are open to them."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    _rows: dict[str, DrawnRow] = field(default_factory=dict)
     _session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -125,10 +126,11 @@ class Desk:
             ReviewFolder(self.run.folder).append([Verdict(key, verdict, self.who)])
 
     def _drawn(self, key: str) -> DrawnRow:
-        drawn = _known(self.run).plan.drawn.get(key)
-        if drawn is None:
+        if key not in self._rows:  # the first time, or another process has drawn more rows
+            self._rows = _known(self.run).plan.drawn
+        if key not in self._rows:
             raise RefusedError(HTTPStatus.NOT_FOUND, "no such row in this review")
-        return drawn
+        return self._rows[key]
 
 
 def _known(run: ScoredRun) -> State:

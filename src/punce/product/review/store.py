@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from punce.errors import InputError, WriteError
-from punce.judging.audit import Judged
-from punce.judging.sampling import Flags, Floats, Ints, Strata
+from punce.judging.audit import Sample
+from punce.judging.sampling import Flags, Ints, Strata
 from punce.report.content import Interval
 from punce.report.json_tree import decode, encode, load_json
 from punce.storage.files import locked, write_text
@@ -205,28 +205,25 @@ def settle(verdicts: list[Verdict], keys: Iterable[str]) -> Settled:
     return Settled(positive, frozenset(votes) - set(positive) - disputed, disputed, disagreed)
 
 
-def judged_rows(plan: Plan, settled: Settled, unlabelled: Ints) -> Judged:
-    """The rows with a verdict, and the chance that each had of getting one. Shape: unlabelled (N,), rows of the file.
+def samples_of(plan: Plan, settled: Settled, unlabelled: Ints) -> list[Sample]:
+    """The rows with a verdict, by the strata they were drawn from. Shape: unlabelled (N,), rows of the file.
 
-    A round reaches a row with the share of its stratum's free rows that got a verdict: rows that are unsure, disputed
-    or not judged yet count as not reached. A row is judged unless every round missed it.
+    Rounds of the same strata are one sample. Rows that are unsure, disputed or not judged yet are in none: those with
+    a verdict are taken for a random part of their stratum.
     """
-    keys = list(settled.positive)
-    place = {int(row): i for i, row in enumerate(unlabelled)}
-    rows = np.array([place[plan.drawn[key].row] for key in keys], dtype=np.intp)
-    missed = np.ones(len(rows))
+    by_strata: dict[str, list[DrawnRow]] = {}
     for one in plan.rounds:
-        missed *= 1.0 - _reached(one, settled, place)[one.as_strata.of_row[rows]]
-    chance = np.maximum(1.0 - missed, 1e-12)
-    return Judged(rows, np.array([settled.positive[key] for key in keys], dtype=bool), chance)
-
-
-def _reached(one: Round, settled: Settled, place: dict[int, int]) -> Floats:
-    """The share of each stratum's free rows that got a verdict in this round. Shape: (H,)."""
-    answered = np.array([place[drawn.row] for drawn in one.drawn if drawn.key in settled.positive], dtype=np.intp)
-    counts = np.bincount(one.as_strata.of_row[answered], minlength=len(one.called))
-    reached: Floats = counts / np.maximum(np.array(one.free), 1)
-    return reached
+        by_strata.setdefault(one.strata, []).extend(drawn for drawn in one.drawn if drawn.key in settled.positive)
+    strata = {one.strata: one.as_strata for one in plan.rounds}
+    return [
+        Sample(
+            strata[letters],
+            unlabelled.searchsorted([drawn.row for drawn in rows]),
+            np.array([settled.positive[drawn.key] for drawn in rows], dtype=bool),
+        )
+        for letters, rows in by_strata.items()
+        if rows
+    ]
 
 
 def taken_rows(plan: Plan, unlabelled: Ints) -> Flags:
