@@ -260,7 +260,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         """The parameters, with the loss and the risk that "auto" stands for on these rows."""
         return resolved(self.kind_, {**self.get_params(deep=False), "encoder": self.encoder_})
 
-    def _settings(self, folder: Path | None, weights: Floats | None, truths: Labels | None) -> FitSettings:
+    def _settings(
+        self, folder: Path | None, weights: Floats | None = None, truths: Labels | None = None
+    ) -> FitSettings:
         as_given = ("loss", "risk", "transfer", "encoder", "scenario", "device", "progress")
         asked = self._asked()
         return FitSettings(

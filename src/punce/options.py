@@ -195,7 +195,10 @@ def is_pretrained(encoder: Any) -> bool:
 def is_portfolio(kind: str, asked: Mapping[str, Any]) -> bool:
     """Whether nothing was said about how to learn: then candidates are tried and weighed."""
     is_open = _is(asked["loss"], "auto") and _is(asked["risk"], "auto") and asked["transfer"] == "probe"
-    return is_open and kind in ("embedding", "image") and _is(asked["encoder"], "auto")
+    encoder = asked["encoder"]
+    is_network = isinstance(encoder, str) and encoder in (*VECTOR_ENCODERS, *IMAGE_ENCODERS)
+    reads_texts = kind == "text" and not is_network and (isinstance(encoder, str) or hasattr(encoder, "tokens"))
+    return is_open and (reads_texts or (kind in ("embedding", "image") and _is(encoder, "auto")))
 
 
 def resolved(kind: str, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +224,7 @@ def check_options(kind: str, asked: Mapping[str, Any], chosen: Collection[str] =
     idle = [option for option in DEFAULTS if option not in way.options and _chosen(option, asked, chosen, name)]
     if idle:
         raise InputError(_no_effect(idle, asked, kind, way))
-    _refuse_combinations(name, asked)
+    _refuse_combinations(name, resolved(kind, asked))
     _check_configs(way, asked)
     return way
 
@@ -299,7 +302,8 @@ def check_encoder(encoder: Any, kind: str) -> None:
         return
     if isinstance(encoder, str) and encoder in IMAGE_ENCODERS:
         raise InputError(f"encoder {encoder!r} reads images, not {_a(kind)}: use 'auto' or one of {sorted(networks)}")
-    if isinstance(encoder, str) and encoder.strip() and kind in ("auto", "text", "image") and encoder != "transformer":
+    is_name = isinstance(encoder, str) and bool(encoder.strip())
+    if is_name and (kind in ("auto", "text") or (kind == "image" and encoder != "transformer")):
         return
     raise InputError(
         f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "

@@ -18,7 +18,7 @@ VIEW = {"noise": 0.1, "dropout": 0.2}
 
 def settings(**changes: Any) -> FitSettings:
     classifier = PUClassifier(encoder="linear", epochs=2, device="cpu")
-    classifier.seed_ = 0
+    classifier.seed_, classifier.kind_, classifier.encoder_ = 0, "text", "linear"
     return replace(classifier._settings(None), prior=0.3, **changes)
 
 

@@ -11,6 +11,7 @@ from punce.columns.encoder import EncodedTable
 from punce.labels import Labels
 from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape
 from punce.models.portfolio.model import FeatureModel, Portfolio, about_width
+from punce.models.portfolio.readers import Given
 from punce.models.route import FitSettings, Fitted, Floats, State
 
 _PORTFOLIO = "portfolio"
@@ -36,7 +37,7 @@ class AutoRoute:
         if x.dim() == 2:
             self._model, fitted = FeatureModel.fit(x.numpy(), labels, settings)
             return replace(fitted, notes=(*about_width(x.shape[1]), *fitted.notes))
-        self._model, fitted = Portfolio.fit(x, labels, settings, check_device(settings.device))
+        self._model, fitted = Portfolio.fit(Given(x), labels, settings, check_device(settings.device))
         return fitted
 
     def score(self, X: Any) -> Floats:
@@ -52,12 +53,12 @@ class AutoRoute:
         return NetworkRoute().looked_at(X)
 
     def _rows(self, X: Any) -> Any:
-        """As the model takes them: an array of features, or pictures as a tensor."""
+        """As the model takes them: an array of features, or pictures."""
         if isinstance(self._model, NetworkRoute):
             return X
         x = as_tensor(X)
         check_row_shape(x, self._row_shape)
-        return x.numpy() if x.dim() == 2 else x
+        return x.numpy() if x.dim() == 2 else Given(x)
 
     def state(self) -> State:
         """That of the network, or of the portfolio with the shape of a row."""

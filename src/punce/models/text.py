@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from punce.labels import Labels
 from punce.models.insight import Reason
 from punce.models.kinds import is_missing
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
+from punce.models.portfolio.model import FeatureModel
 from punce.models.route import FitSettings, Fitted, Flags, Floats, State, under
 from punce.models.sentences import SentenceVectors
 from punce.models.tuned_text import TunedTransformer
@@ -29,17 +31,18 @@ from punce.training.random_stream import seeded
 WORD_COUNTS = "tfidf"
 _WORD = re.compile(r"\w+")
 _MOST_WORDS = 40  # of a text whose effects are measured: each costs one more score
-_INNER = "vectors."
+_INNER, _WORDS = "vectors.", "words."
 
 
 class TextRoute:
     """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; without one, word counts.
 
-    Word counts and frozen embeddings are treated like every embedding: contrastive features by a network, then a
-    linear head. With ``transfer="finetune"`` the transformer itself is trained.
+    Frozen embeddings or reduced word counts, features learned from them and the counts of all words are candidates for
+    several heads. Where a loss or risk is named, contrastive features by a network, then a linear head. With
+    ``transfer="finetune"`` the transformer itself is trained.
     """
 
-    _reader: _OnVectors | TunedTransformer
+    _reader: _OnVectors | _Weighed | TunedTransformer
 
     def __init__(self) -> None:
         self._notes: tuple[str, ...] = ()
@@ -51,12 +54,12 @@ class TextRoute:
             encoder = _encoder_for(settings.encoder)
         if encoder is None:
             self._notes = _why_word_counts(settings.encoder)
-            self._reader = _OnVectors(WordVectors().fit(texts, settings.random_state))
+            self._reader = _on_vectors(WordVectors().fit(texts, settings.random_state), settings)
             return texts
         self._notes = _cut_texts(encoder, texts)
         encoder.to(check_device(settings.device))
         frozen = SentenceVectors(encoder).fit(texts, folder=settings.folder, progress=settings.progress)
-        self._reader = TunedTransformer(encoder) if settings.transfer == "finetune" else _OnVectors(frozen)
+        self._reader = TunedTransformer(encoder) if settings.transfer == "finetune" else _on_vectors(frozen, settings)
         return frozen.vectors(texts)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
@@ -108,7 +111,8 @@ class TextRoute:
         """Inverse of :meth:`state`. The encoder is not part of a model file unless it was trained: it must be there."""
         route = cls()
         try:
-            reader = TunedTransformer if content["how"] == TunedTransformer.how else _OnVectors
+            readers: dict[bool, Any] = {True: _Weighed, False: _OnVectors}
+            reader = TunedTransformer if content["how"] == TunedTransformer.how else readers["portfolio" in content]
             route._reader = reader.from_state(tensors, content)
         except InputError as error:
             raise ModelFileError(str(error)) from error
@@ -149,11 +153,77 @@ class _OnVectors:
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _OnVectors:
-        readers: list[type[WordVectors | SentenceVectors]] = [WordVectors, SentenceVectors]
-        reader = {each.how: each for each in readers}[content["how"]]
         network = {k: v for k, v in tensors.items() if not k.startswith(_INNER)}
-        vectors = reader.from_state(under(tensors, _INNER), content["vectors"])
-        return cls(vectors, NetworkRoute.from_state(network, content["network"]))
+        return cls(_stored_vectors(tensors, content), NetworkRoute.from_state(network, content["network"]))
+
+
+class _Weighed:
+    """Texts as vectors and as counts of all their words: candidates weighed by held-out labelled rows."""
+
+    _model: FeatureModel
+
+    def __init__(self, vectors: WordVectors | SentenceVectors, counts: WordVectors | None) -> None:
+        self._vectors, self._counts = vectors, counts
+
+    @property
+    def how(self) -> str:
+        return self._vectors.how
+
+    def fit(self, texts: list[str], labels: Labels, settings: FitSettings) -> Fitted:
+        if isinstance(self._vectors, SentenceVectors):
+            with suppress(InputError):  # texts without words
+                self._counts = WordVectors().fit(texts, settings.random_state, reduced=False)
+        self._model, fitted = FeatureModel.fit(self._vectors.vectors(texts), labels, settings, self._counted(texts))
+        return fitted
+
+    def _counted(self, texts: list[str]) -> Any:
+        return None if self._counts is None else self._counts.counts(texts).astype(np.float32)
+
+    def score(self, texts: list[str]) -> Floats:
+        return self._model.score(self._vectors.vectors(texts), self._counted(texts))
+
+    def knows(self, texts: list[str]) -> Flags:
+        return self._vectors.knows(texts)
+
+    def embed(self, texts: list[str]) -> Floats:
+        return self._model.embed(self._vectors.vectors(texts))
+
+    def state(self) -> State:
+        tensors, portfolio = self._model.state()
+        parts = {_INNER: self._vectors} | ({_WORDS: self._counts} if self._has_own_counts else {})
+        content: dict[str, Any] = {"portfolio": portfolio, "counts": None}
+        for prefix, part in parts.items():
+            assert part is not None
+            own, content["vectors" if prefix == _INNER else "counts"] = part.state()
+            tensors |= {f"{prefix}{name}": value for name, value in own.items()}
+        return tensors, content
+
+    @property
+    def _has_own_counts(self) -> bool:
+        return self._counts is not None and self._counts is not self._vectors
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _Weighed:
+        vectors, counts = _stored_vectors(tensors, content), None
+        if content["counts"] is not None:
+            counts = WordVectors.from_state(under(tensors, _WORDS), content["counts"])
+        elif isinstance(vectors, WordVectors):
+            counts = vectors
+        reader = cls(vectors, counts)
+        reader._model = FeatureModel.from_state(tensors, content["portfolio"])
+        return reader
+
+
+def _on_vectors(vectors: WordVectors | SentenceVectors, settings: FitSettings) -> _OnVectors | _Weighed:
+    if settings.loss != "auto":
+        return _OnVectors(vectors)
+    return _Weighed(vectors, vectors if isinstance(vectors, WordVectors) else None)
+
+
+def _stored_vectors(tensors: dict[str, Tensor], content: dict[str, Any]) -> WordVectors | SentenceVectors:
+    readers: list[type[WordVectors | SentenceVectors]] = [WordVectors, SentenceVectors]
+    reader = {each.how: each for each in readers}[content["how"]]
+    return reader.from_state(under(tensors, _INNER), content["vectors"])
 
 
 def as_texts(X: Any) -> list[str]:

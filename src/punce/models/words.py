@@ -28,26 +28,27 @@ class WordVectors:
         self._idf = torch.zeros(0)
         self._components = torch.zeros(0, 0)
 
-    def fit(self, texts: list[str], seed: int) -> WordVectors:
-        """Learn words and directions; labels are not looked at."""
+    def fit(self, texts: list[str], seed: int, *, reduced: bool = True) -> WordVectors:
+        """Learn words and, if they are to be `reduced`, directions; labels are not looked at."""
         self._unit, vectorizer, weights = counted(texts)
-        # scikit-learn's solver needs fewer directions than words, and more rows than directions
-        svd = TruncatedSVD(min(_SIZE, weights.shape[1] - 1, len(texts) - 1), random_state=seed)
-        svd.fit(weights)
         self._words = {word: int(i) for word, i in vectorizer.vocabulary_.items()}
         self._idf = torch.from_numpy(vectorizer.idf_.astype(np.float64))
-        self._components = torch.from_numpy(svd.components_.astype(np.float64))
+        if reduced:
+            # scikit-learn's solver needs fewer directions than words, and more rows than directions
+            svd = TruncatedSVD(min(_SIZE, weights.shape[1] - 1, len(texts) - 1), random_state=seed).fit(weights)
+            self._components = torch.from_numpy(svd.components_.astype(np.float64))
         return self
 
     def vectors(self, texts: list[str], *, progress: bool = False) -> Any:
         """Unit rows. Shape: n texts -> float32 (n, 256)."""
-        return normalize(self._weights(texts) @ self._components.numpy().T).astype(np.float32)
+        return normalize(self.counts(texts) @ self._components.numpy().T).astype(np.float32)
 
     def knows(self, texts: list[str]) -> Flags:
         """Whether a text has any known word. Shape: (n,)."""
-        return np.asarray(self._weights(texts).getnnz(axis=1) > 0)
+        return np.asarray(self.counts(texts).getnnz(axis=1) > 0)
 
-    def _weights(self, texts: list[str]) -> Any:
+    def counts(self, texts: list[str]) -> Any:
+        """TF-IDF weights of all words. Shape: n texts -> sparse (n, W)."""
         vectorizer = tf_idf(self._unit, vocabulary=self._words)
         vectorizer.idf_ = self._idf.numpy()
         return vectorizer.transform(texts)

@@ -13,7 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.columns.stored import StoredArrays
-from punce.models.portfolio.ridge import Ridge
+from punce.judging.ranking import auc_between
+from punce.models.portfolio.ridge import STEEPNESS, TINY, Ridge, chances
+
+_WHITENED = (0.0, 0.5, 1.0)  # exponents of the inverse spread of a direction: 0 as it is, 1 all directions alike
+_PENALTIES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0)
+_INNER_FOLDS = 3
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
@@ -24,10 +29,10 @@ Flags = npt.NDArray[np.bool_]
 class HeadProblem:
     """What a head learns from. `truths` is the known class (1 or −1) of rows that are not labelled, else 0.
 
-    Shape: x (n, D) on comparable scales; is_p (n,); truths (n,); counts (n,), how much each row counts.
+    Shape: x (n, D) on comparable scales, or sparse; is_p (n,); truths (n,); counts (n,), how much each row counts.
     """
 
-    x: Values
+    x: Any
     is_p: Flags
     truths: npt.NDArray[np.int8]
     counts: Floats
@@ -57,9 +62,9 @@ class Linear(StoredArrays):
     weight: Values
     bias: Values
 
-    def score(self, x: Values) -> Floats:
+    def score(self, x: Any) -> Floats:
         """Shape: (n, D) -> (n,)."""
-        scores: Floats = (x @ self.weight + self.bias).astype(np.float64)
+        scores: Floats = np.asarray(x @ self.weight + self.bias, dtype=np.float64)
         return scores
 
 
@@ -78,28 +83,69 @@ def self_consistent(problem: HeadProblem) -> Head:
     return _linear(weight * scale, bias)
 
 
-def logistic(penalty: float) -> Callable[[HeadProblem], Head]:
-    """Labelled against all other rows, both groups weighing the same."""
+def logistic(problem: HeadProblem) -> Head:
+    """Labelled against all other rows, both groups weighing the same; the penalty chosen inside the training rows."""
+    return _logistic(problem.x, problem.hard_targets, problem.balanced, _chosen_penalty(problem)[0])
 
-    def fitted(problem: HeadProblem) -> Head:
-        from sklearn.linear_model import LogisticRegression
 
-        # scikit-learn's C multiplies the sum over rows; weights that sum to 1 make it the same for any number of rows.
-        model = LogisticRegression(C=1.0 / penalty, max_iter=200, tol=1e-3)
-        model.fit(problem.x, problem.hard_targets, problem.balanced)
-        return _linear(model.coef_[0], float(model.intercept_[0]))
+def weighted_logistic(problem: HeadProblem) -> Head:
+    """Logistic regression on soft labels: every unlabelled row counts as positive with its chance, else as negative.
 
-    return fitted
+    The chances come from scores that did not see the row (Elkan & Noto 2008 with out-of-fold scores), and their mean
+    is the prior.
+    """
+    penalty, left_out = _chosen_penalty(problem)
+    target, unknown = problem.hard_targets.astype(np.float64), ~problem.is_p & (problem.truths == 0)
+    if unknown.any():
+        target[unknown] = chances(
+            STEEPNESS * left_out[unknown] / max(float(left_out[unknown].std()), TINY), problem.prior
+        )
+    twice, weights = np.concatenate([target > 0, np.zeros(len(target), dtype=bool)]), problem.balanced
+    both = np.concatenate([weights * target, weights * (1.0 - target)])
+    kept = both > 0
+    rows = np.tile(np.arange(len(target)), 2)[kept]
+    return _logistic(problem.x[rows], twice[kept], both[kept], penalty)
+
+
+def _chosen_penalty(problem: HeadProblem) -> tuple[float, Floats]:
+    """The penalty whose scores of rows left out rank labelled rows highest, and those scores. Shape: (n,)."""
+    found = [(penalty, _left_out(problem, penalty)) for penalty in _PENALTIES]
+    is_p = problem.is_p
+    return max(found, key=lambda pair: auc_between(pair[1][is_p], pair[1][~is_p]))
+
+
+def _left_out(problem: HeadProblem, penalty: float) -> Floats:
+    """Scores of every row by regressions on the other folds, each centred: their biases differ."""
+    folds, scores = np.empty(len(problem.is_p), dtype=np.intp), np.empty(len(problem.is_p))
+    for group in (problem.is_p, ~problem.is_p):
+        rows = np.random.default_rng(problem.seed).permutation(np.flatnonzero(group))
+        folds[rows] = np.arange(len(rows)) % _INNER_FOLDS
+    targets, weights = problem.hard_targets, problem.balanced
+    for k in range(_INNER_FOLDS):
+        inside = folds == k
+        rest = ~inside if targets[~inside].any() else np.ones(len(inside), dtype=bool)  # a single labelled row
+        head = _logistic(problem.x[rest], targets[rest], weights[rest] / weights[rest].sum(), penalty)
+        own = head.score(problem.x[inside])
+        scores[inside] = own - np.median(own)
+    return scores
+
+
+def _logistic(x: Any, target: Flags, weights: Floats, penalty: float) -> Head:
+    from sklearn.linear_model import LogisticRegression
+
+    # scikit-learn's C multiplies the sum over rows; weights that sum to 1 make it the same for any number of rows.
+    model = LogisticRegression(C=1.0 / penalty, max_iter=200, tol=1e-3).fit(x, target, weights)
+    return _linear(model.coef_[0], float(model.intercept_[0]))
 
 
 def _linear(weight: npt.NDArray[Any], bias: float) -> Linear:
     return Linear(weight.astype(np.float32), np.array([bias], dtype=np.float32))
 
 
-_WHITENED = (0.0, 0.5, 1.0)  # exponents of the inverse spread of a direction: 0 as it is, 1 all directions alike
-
 HEADS: dict[str, Callable[[HeadProblem], Head]] = {
     "self_consistent": self_consistent,
-    "logistic": logistic(1e-2),
-    "logistic, strong penalty": logistic(1e-1),
+    "logistic": logistic,
+    "weighted_logistic": weighted_logistic,
 }
+SPARSE = ("logistic", "weighted_logistic")
+"""Heads that take word counts as a sparse matrix."""

@@ -19,14 +19,15 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.known_rows import known_weight
 from punce.models.portfolio.contrastive import trained
 from punce.models.portfolio.directions import MOST, Directions
-from punce.models.portfolio.heads import HEADS, Head, HeadProblem, Linear
-from punce.models.portfolio.readers import Raw, Reader, reader_from_state
+from punce.models.portfolio.heads import HEADS, SPARSE, Head, HeadProblem, Linear
+from punce.models.portfolio.readers import Counted, Given, Raw, Reader, reader_from_state
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Flags, Floats, State, under
 from punce.models.tabular.model import scale_of, stratified_folds
 
 Values = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.intp]
+_RAW = "raw"
 _FOLDS = 5
 _MANY = 200  # labelled rows from which three folds hold enough of them
 _MOST_UNLABELLED = 50_000  # rows a head learns from; every row is scored
@@ -57,17 +58,19 @@ class Portfolio:
     members: Sequence[Member]
 
     @classmethod
-    def fit(cls, x: Tensor, labels: Labels, settings: FitSettings, device: torch.device) -> tuple[Portfolio, Fitted]:
-        """Learn from rows (n, ...) and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
+    def fit(cls, rows: Given, labels: Labels, settings: FitSettings, device: torch.device) -> tuple[Portfolio, Fitted]:
+        """Learn from rows and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
         n_labelled = int((labels == POSITIVE).sum())
         n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
         folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
         settings.used[LEARNED_FROM_KNOWN] = True
-        learned = trained(x, labels, folds, settings, device)
-        readers: dict[str, Sequence[Reader]] = {"raw": (Raw.fit(x, settings.random_state),), **learned.readers}
+        learned = trained(rows.x, labels, folds, settings, device)
+        readers: dict[str, Sequence[Reader]] = {_RAW: (Raw.fit(rows.x, settings.random_state),), **learned.readers}
+        if rows.counts is not None:
+            readers["words"] = (Counted(),)
         members, held_out = [], {}
         for features, own in readers.items():
-            for head, (heads, scores) in _cross_fitted_heads(own, x, labels, folds, settings).items():
+            for head, (heads, scores) in _cross_fitted_heads(own, rows, labels, folds, settings).items():
                 centre, spread = scale_of(scores, labels)
                 member = Member(features, head, heads, (centre, spread), 0.0)
                 members.append(member)
@@ -75,34 +78,37 @@ class Portfolio:
         weights = candidate_weights(held_out, labels)
         settings.used["members"] = dict(weights)
         kept = [Member(m.features, m.head, m.heads, m.scale, weights[m.name]) for m in members if weights[m.name] > 0]
-        used = {name: own for name, own in readers.items() if any(m.features == name for m in kept)}
+        # The rows' own features stay in any case: they are what a map can show.
+        used = {name: own for name, own in readers.items() if name == _RAW or any(m.features == name for m in kept)}
         # Judged by weights that the row itself had no say in
         scores = cross_fitted(held_out, labels, folds)
         fitted = Fitted(np.arange(len(labels)), scores, learned.history, _notes(labels), bool(learned.readers))
         return cls(used, kept), fitted
 
-    def score(self, x: Tensor) -> Floats:
-        """Shape: (n, ...) -> (n,)."""
-        parts = [self._score(part) for part in torch.split(x, _ROWS_AT_ONCE)]
-        return np.concatenate(parts) if parts else np.empty(0)
+    def score(self, rows: Given) -> Floats:
+        """Shape: n rows -> (n,)."""
+        starts = range(0, max(len(rows), 1), _ROWS_AT_ONCE)
+        return np.concatenate([self._score(rows.part(start, _ROWS_AT_ONCE)) for start in starts])
 
-    def _score(self, x: Tensor) -> Floats:
-        total = np.zeros(len(x))
+    def _score(self, rows: Given) -> Floats:
+        total = np.zeros(len(rows))
         for name, readers in self.readers.items():
             own = [member for member in self.members if member.features == name]
-            n_folds = len(own[0].heads)
+            n_folds = len(own[0].heads) if own else 0
             for k in range(n_folds):
                 if k < len(readers):  # else one reader serves all folds
-                    features = readers[k](x)
+                    features = readers[k](rows)
                 for member in own:
                     centre, spread = member.scale
                     total += member.weight / n_folds * (member.heads[k].score(features) - centre) / spread
         return total
 
-    def embed(self, x: Tensor) -> Floats:
-        """The features that count most. Shape: (n, ...) -> (n, M)."""
-        counts = {name: sum(m.weight for m in self.members if m.features == name) for name in self.readers}
-        return self.readers[max(counts, key=counts.__getitem__)][0](x).astype(np.float64)
+    def embed(self, rows: Given) -> Floats:
+        """The features that count most, word counts apart. Shape: n rows -> (n, M)."""
+        dense = [name for name, readers in self.readers.items() if not isinstance(readers[0], Counted)]
+        counts = {name: sum(m.weight for m in self.members if m.features == name) for name in dense}
+        features: Floats = self.readers[max(counts, key=counts.__getitem__)][0](rows).astype(np.float64)
+        return features
 
     def state(self) -> State:
         """Arrays as tensors; names, weights and scales as JSON."""
@@ -158,24 +164,26 @@ class FeatureModel:
     portfolio: Portfolio
 
     @classmethod
-    def fit(cls, features: Values, labels: Labels, settings: FitSettings) -> tuple[FeatureModel, Fitted]:
+    def fit(
+        cls, features: Values, labels: Labels, settings: FitSettings, counts: Any = None
+    ) -> tuple[FeatureModel, Fitted]:
         """Learn from labels of {1, 0}; `settings` gives prior, truths, weights, seed, folder and progress.
 
         Every row has a score by models that did not see it. ``settings.used`` is told the members and their weights.
-        Shape: features float32 (n, D), finite; labels (n,).
+        Shape: features float32 (n, D), finite; labels (n,); counts sparse (n, W), a text's weighted words.
         """
         directions = Directions.fit(features, settings.random_state)
         x = torch.from_numpy(directions(features))
-        portfolio, fitted = Portfolio.fit(x, labels, settings, torch.device("cpu"))
+        portfolio, fitted = Portfolio.fit(Given(x, counts), labels, settings, torch.device("cpu"))
         return cls(directions, portfolio), fitted
 
-    def score(self, features: Values) -> Floats:
-        """Shape: (n, D) -> (n,)."""
-        return self.portfolio.score(torch.from_numpy(self.directions(features)))
+    def score(self, features: Values, counts: Any = None) -> Floats:
+        """Shape: (n, D), sparse (n, W) -> (n,)."""
+        return self.portfolio.score(Given(torch.from_numpy(self.directions(features)), counts))
 
     def embed(self, features: Values) -> Floats:
         """Shape: (n, D) -> (n, M)."""
-        return self.portfolio.embed(torch.from_numpy(self.directions(features)))
+        return self.portfolio.embed(Given(torch.from_numpy(self.directions(features))))
 
     def state(self) -> State:
         """Arrays as tensors, the rest as JSON."""
@@ -191,14 +199,15 @@ class FeatureModel:
 
 
 def _cross_fitted_heads(
-    readers: Sequence[Reader], x: Tensor, labels: Labels, folds: Rows, settings: FitSettings
+    readers: Sequence[Reader], rows: Given, labels: Labels, folds: Rows, settings: FitSettings
 ) -> dict[str, tuple[list[Head], Floats]]:
     """By name, each fold's head and every row's score by the one that did not see it."""
-    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in HEADS}
+    names = SPARSE if isinstance(readers[0], Counted) else tuple(HEADS)
+    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in names}
     kept = _thinned(settings.known_classes(labels), settings.random_state)
     for k in range(int(folds.max()) + 1):
         if k < len(readers):  # else one reader serves all folds
-            features = readers[k](x)
+            features = readers[k](rows)
         inside, rest = folds == k, kept & (folds != k)
         problem = _problem(features, labels, rest, settings)
         for name, (heads, scores) in found.items():
@@ -207,7 +216,7 @@ def _cross_fitted_heads(
     return found
 
 
-def _problem(x: Values, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
+def _problem(x: Any, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
     truths = np.zeros_like(labels) if settings.truths is None else settings.truths
     counts = np.ones(len(labels)) if settings.weights is None else settings.weights
     is_p = labels == POSITIVE

@@ -19,6 +19,36 @@ from punce.views import View, build_view
 
 Values = npt.NDArray[np.float32]
 _DIRECTIONS, _ENCODER = "directions.", "encoder."
+_COUNTED = "counted"
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows as numbers, and for texts also as word counts. Shape: x (n, ...), counts sparse (n, W)."""
+
+    x: Tensor
+    counts: Any = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def part(self, start: int, size: int) -> Given:
+        """Some rows in a row."""
+        counts = None if self.counts is None else self.counts[start : start + size]
+        return Given(self.x[start : start + size], counts)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Word counts as they are, sparse: a linear head on all words needs no reduction."""
+
+    def __call__(self, rows: Given) -> Any:
+        """Shape: n rows -> sparse (n, W)."""
+        return rows.counts
+
+    def state(self) -> State:
+        """Nothing was learned."""
+        return {}, {_COUNTED: True}
 
 
 @dataclass(frozen=True)
@@ -32,9 +62,9 @@ class Raw:
         """Learn the directions; labels are not looked at."""
         return cls(Directions.fit(_flat(x), seed))
 
-    def __call__(self, x: Tensor) -> Values:
+    def __call__(self, rows: Given) -> Values:
         """Features of rows."""
-        return self.directions(_flat(x))
+        return self.directions(_flat(rows.x))
 
     def state(self) -> State:
         """Arrays as tensors."""
@@ -56,9 +86,9 @@ class Learned:
         """A trained encoder and the directions of its features."""
         return cls(encoder, spec, view, view_name, Directions.fit(_encoded(encoder, view, x), seed))
 
-    def __call__(self, x: Tensor) -> Values:
+    def __call__(self, rows: Given) -> Values:
         """Features of rows."""
-        return self.directions(_encoded(self.encoder, self.view, x))
+        return self.directions(_encoded(self.encoder, self.view, rows.x))
 
     def state(self) -> State:
         """Weights as tensors; encoder and view as JSON."""
@@ -67,11 +97,13 @@ class Learned:
         return _tensors(self.directions) | own, {"encoder": self.spec, "view": view}
 
 
-Reader = Raw | Learned
+Reader = Raw | Learned | Counted
 
 
 def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Reader:
     """Inverse of the readers' `state`."""
+    if content.get(_COUNTED):
+        return Counted()
     arrays = {name: tensor.numpy() for name, tensor in under(tensors, _DIRECTIONS).items()}
     directions = Directions.from_arrays(arrays)
     if "encoder" not in content:

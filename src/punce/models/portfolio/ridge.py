@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)  # in units of the largest eigenvalue
 _ROUNDS = 4
-_STEEPNESS = 3.0  # log-odds that one standard deviation of the unlabelled rows' scores stands for
+STEEPNESS = 3.0  # log-odds that one standard deviation of the unlabelled rows' scores stands for
 _LEAST_FREE = 1e-3  # of 1 − leverage: a row that decides its own score alone has no score without itself
 TINY = 1e-12  # where all rows are alike
 
@@ -55,7 +55,7 @@ class Ridge:
         target, unknown = self._start.copy(), ~self._is_known
         for _ in range(_ROUNDS if unknown.any() else 0):
             scores = self._left_out(target, self._inverse)[unknown]
-            target[unknown] = chances(_STEEPNESS * scores / max(float(scores.std()), TINY), prior)
+            target[unknown] = chances(STEEPNESS * scores / max(float(scores.std()), TINY), prior)
         weight = self._vectors @ self._solution(target, self._inverse)
         return weight, float(self._weights @ target - self._mean @ weight)
 
