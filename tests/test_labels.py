@@ -85,6 +85,13 @@ def test_a_named_positive_value() -> None:
     assert as_labels([3, 1, 3], positive="3").tolist() == [1, 0, 1]
     assert as_labels([1.0, None, 2.0], positive="1").tolist() == [1, 0, 0]  # a gap makes the file's 1 into 1.0
     assert as_labels([1.5, None], positive="1.50").tolist() == [1, 0]
+    assert as_labels(["fraud", "ok", None], positive="fraud", negative="ok").tolist() == [1, -1, 0]
+    with pytest.raises(InputError, match="no row equals the negative value 'okay'"):
+        as_labels(["fraud", "ok", None], positive="fraud", negative="okay")
+    with pytest.raises(InputError, match="name the positive value too"):
+        as_labels(["fraud", "ok", None], negative="ok")
+    with pytest.raises(InputError, match="are the same"):
+        as_labels(["fraud", None], positive="fraud", negative="fraud")
     with pytest.raises(InputError, match="no row equals the positive value 'nan'"):
         as_labels([1.0, None], positive="nan")
     with pytest.raises(InputError, match=r"no row equals the positive value 'spam'.*\['fraud', 'ok'\]"):

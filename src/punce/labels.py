@@ -47,17 +47,19 @@ _NO_ZERO = (
 )
 
 
-def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> Labels:
+def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None, negative: Any = None) -> Labels:
     """The labels of :func:`read_labels`."""
-    return read_labels(y, setting=setting, positive=positive)[0]
+    return read_labels(y, setting=setting, positive=positive, negative=negative)[0]
 
 
-def read_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> tuple[Labels, tuple[str, ...]]:
+def read_labels(
+    y: Any, *, setting: Setting = "pu", positive: Any = None, negative: Any = None
+) -> tuple[Labels, tuple[str, ...]]:
     """Translate a caller's labels into the vocabulary, or refuse them with the reason; and what to know about it.
 
     Accepted: bools (True is a labelled positive), ``{1, 0}``, ``{1, -1}``, ``{1, 0, -1}``, the same as text,
-    and 1 against empty (NaN, None, ""). With `positive` given, rows equal to it are labelled positives and every
-    other row is unlabelled.
+    and 1 against empty (NaN, None, ""). With `positive` given, rows equal to it are labelled positives, rows
+    equal to `negative` labelled negatives, and every other row is unlabelled.
 
     A column of only 1 and -1 holds no unlabelled row in our vocabulary. In the PU setting that can only be the
     convention in which -1 means *unlabelled*, so it is read that way; with ``setting="pnu"`` it stays negative. Beside
@@ -65,8 +67,8 @@ def read_labels(y: Any, *, setting: Setting = "pu", positive: Any = None) -> tup
     "unlabelled": then they are an answer, and labelled negatives.
     """
     column = _one_dimensional(y)
-    if positive is not None:
-        return _equal_to_positive(column, positive), ()
+    if positive is not None or negative is not None:
+        return _named(column, positive, negative), ()
     is_numeric = pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
     labels, notes = _from_numbers(column) if is_numeric else _from_words(column)
     if setting == "pnu" or not lacks_zero(labels):
@@ -305,17 +307,29 @@ def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
     return np.where(is_no, NEGATIVE, labels).astype(np.int8), (_NO_IS_NEGATIVE.format(str(column[is_no].iloc[0])),)
 
 
-def _equal_to_positive(column: pd.Series[Any], positive: Any) -> Labels:
-    is_p = (column == positive).fillna(False).to_numpy(dtype=bool)
-    if not is_p.any():  # "1" on the command line against the number 1 in the file
-        is_p = (column.astype("string").str.strip() == str(positive)).fillna(False).to_numpy(dtype=bool)
-    if not is_p.any():  # empty cells make 1 into 1.0
-        number = pd.to_numeric(str(positive), errors="coerce")
-        is_p = (pd.to_numeric(column.astype("string"), errors="coerce") == number).fillna(False).to_numpy(dtype=bool)
-    if not is_p.any():
+def _named(column: pd.Series[Any], positive: Any, negative: Any) -> Labels:
+    if positive is None:
+        raise InputError("name the positive value too (positive=..., --positive VALUE)")
+    labels = np.where(_equal(column, positive, "positive"), POSITIVE, UNLABELLED).astype(np.int8)
+    if negative is not None:
+        if str(negative) == str(positive):
+            raise InputError(f"the positive and the negative value are the same: {positive!r}")
+        labels[_equal(column, negative, "negative")] = NEGATIVE
+    return labels
+
+
+def _equal(column: pd.Series[Any], value: Any, name: str) -> npt.NDArray[np.bool_]:
+    """Rows that hold the value; refused where there is none."""
+    found: npt.NDArray[np.bool_] = (column == value).fillna(False).to_numpy(dtype=bool)
+    if not found.any():  # "1" on the command line against the number 1 in the file
+        found = (column.astype("string").str.strip() == str(value)).fillna(False).to_numpy(dtype=bool)
+    if not found.any():  # empty cells make 1 into 1.0
+        number = pd.to_numeric(str(value), errors="coerce")
+        found = (pd.to_numeric(column.astype("string"), errors="coerce") == number).fillna(False).to_numpy(dtype=bool)
+    if not found.any():
         seen = column.astype("string").dropna().unique()[:_SHOWN].tolist()
-        raise InputError(f"no row equals the positive value {positive!r}; the label column holds {seen}")
-    return np.where(is_p, POSITIVE, UNLABELLED).astype(np.int8)
+        raise InputError(f"no row equals the {name} value {value!r}; the label column holds {seen}")
+    return found
 
 
 def _rows(rows: npt.NDArray[Any]) -> str:

@@ -38,6 +38,7 @@ def fit(
     label: reading.Label = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
     positive: reading.Positive = None,
+    negative: reading.Negative = None,
     id: reading.Id = None,
     text: reading.Text = None,
     drop: reading.Drop = None,
@@ -102,7 +103,8 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         labels=None if labels is None else str(labels),
         drop=tuple(given["drop"] or ()),
         keep=tuple(given["keep"] or ()),
-        **{name: given[name] for name in ("label", "positive", "id", "text", "kind", "image_size", *reading.FILE)},
+        **{name: given[name] for name in ("label", "positive", "negative", "id", "text", "kind", "image_size")},
+        **{name: given[name] for name in reading.FILE},
     )
     model = ModelOptions(
         loss=None if loss == "none" else loss,

@@ -33,6 +33,7 @@ def prior(
     data: reading.Data,
     label: reading.Label = None,
     positive: reading.Positive = None,
+    negative: reading.Negative = None,
     method: Annotated[str, typer.Option(help="One estimator (bbe, tedn, dedpul, ...), or all.")] = "all",
     scenario: reading.ScenarioName = "single_set",
     id: reading.Id = None,
@@ -62,7 +63,7 @@ def prior(
     if out is not None:
         refuse_to_replace_input(out, file, labels)
     columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
-    named = ("positive", "id", "text", "labels", *reading.FILE)
+    named = ("positive", "negative", "id", "text", "labels", *reading.FILE)
     rows = _read(data, label, **columns, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")

@@ -15,6 +15,7 @@ Data = Annotated[
 ]
 Label = Annotated[str | None, typer.Option(help="Column that marks labelled positives.")]
 Positive = Annotated[str | None, typer.Option(help="Value of the label column that means positive.")]
+Negative = Annotated[str | None, typer.Option(help="Value that means known to be negative; with --positive.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with row names.")]
 Text = Annotated[str | None, typer.Option(help="Column with the text to learn from.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]

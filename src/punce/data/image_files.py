@@ -5,6 +5,7 @@ Labels come from a CSV (file, label) or from ``labelled/`` and ``unlabelled/`` s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -191,7 +192,7 @@ def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[
 
 
 def read_folder(
-    folder: Path, table: Path | None, label: str | None, positive: Any, setting: Setting
+    folder: Path, table: Path | None, label: str | None, named: Mapping[str, Any], setting: Setting
 ) -> tuple[list[str], Labels | None, tuple[str, ...]]:
     """File names, labels and notes."""
     names = list_images(folder)
@@ -199,7 +200,7 @@ def read_folder(
         raise InputError(f"{folder} holds no image files (.png, .jpg, .webp, …)")
     table = table or _only_csv(folder, label)
     if table is not None:
-        return _from_table(folder, names, table, label, positive, setting)
+        return _from_table(folder, names, table, label, named, setting)
     kinds = {PurePosixPath(name).parts[0].lower() for name in names if "/" in name}
     if kinds & set(_FOLDERS):
         return _from_subfolders(folder, names, setting)
@@ -240,7 +241,7 @@ def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[
 
 
 def _from_table(
-    folder: Path, names: list[str], table: Path, label: str | None, positive: Any, setting: Setting
+    folder: Path, names: list[str], table: Path, label: str | None, named: Mapping[str, Any], setting: Setting
 ) -> tuple[list[str], Labels | None, tuple[str, ...]]:
     opened = open_table(table)
     columns = opened.names
@@ -256,7 +257,7 @@ def _from_table(
     if label is None:
         return listed + rest, None, ()
     # Pictures that are not listed are unlabelled rows too, beside which -1 has its own meaning.
-    labels, about = read_labels(frame[label], setting="pnu" if rest else setting, positive=positive)
+    labels, about = read_labels(frame[label], setting="pnu" if rest else setting, **named)
     padded = np.concatenate([labels, np.full(len(rest), UNLABELLED, dtype=np.int8)])
     return listed + rest, padded, (*notes, *about)
 

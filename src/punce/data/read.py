@@ -35,6 +35,7 @@ class ReadOptions(TypedDict, total=False):
     """How a file is read; :func:`read` says what each option means."""
 
     positive: Any
+    negative: Any
     id: str | None
     text: str | None
     kind: KindOption
@@ -69,10 +70,11 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
       of a pass that only decodes them.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
-    marks a positive. Beside unlabelled rows, -1 or "negative" marks a known negative; where there are none it means
-    unlabelled, unless `setting` is "pnu". `id` names the column of row names, `drop` columns to leave out, `keep` the
-    only ones to learn from; `columns` names the features of a table, in the order wanted, and every other column is
-    left out. `as_text` names columns of a CSV file whose digits are names (01 is not 1).
+    marks a positive, `negative` that of a known negative. Otherwise -1 or "negative" marks one, beside unlabelled rows;
+    where there are none it means unlabelled, unless `setting` is "pnu". `id` names the column of row names, `drop`
+    columns to leave out, `keep` the only ones to learn from; `columns` names the features of a table, in the order
+    wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits are names (01 is not
+    1).
 
     What is found out about a file can be said instead: `image_size`, `image_channels` (1 or 3), `sep`, `encoding`,
     `header` ("yes", or "no": columns are called column_1 …), `decimal` ("." or ",") and `table` (of a database, a
@@ -147,6 +149,7 @@ def _request(path: str | Path, label: str | None, options: ReadOptions) -> Reque
         roles=roles,
         kind=kind,
         positive=options.get("positive"),
+        negative=options.get("negative"),
         setting=setting,
         labels=None if labels is None else existing(labels),
         image_size=options.get("image_size"),
@@ -238,7 +241,7 @@ def _read_images(request: Request) -> UserData:
     if request.kind not in ("auto", "image"):
         raise InputError(f"{request.path} is a folder of images; kind={request.kind!r} needs a file")
     names, labels, notes = read_folder(
-        request.path, request.labels, request.roles.label, request.positive, request.setting
+        request.path, request.labels, request.roles.label, request.named, request.setting
     )
     files = image_files(request.path, names, request.image_size, request.image_channels)
     return UserData("image", files, labels, pd.Index(names), str(request.path), notes)

@@ -26,6 +26,7 @@ class Request:
     roles: Roles
     kind: KindOption
     positive: Any
+    negative: Any
     setting: Setting
     labels: Path | None
     image_size: int | None
@@ -40,10 +41,15 @@ class Request:
     decimal: Decimal | None
     number_forms: NumberForms | None
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """The values of the label column that the caller named."""
+        return {"positive": self.positive, "negative": self.negative}
+
     def read_labels(self, column: Any) -> tuple[Labels, tuple[str, ...]]:
         """The labels of a column and notes on how they were read; refused with where it is."""
         try:
-            return read_labels(column, setting=self.setting, positive=self.positive)
+            return read_labels(column, setting=self.setting, **self.named)
         except InputError as error:
             where = f"{self.path}, label column {self.roles.label!r}" if self.roles.label else str(self.path)
             raise InputError(f"{where}: {error}") from error

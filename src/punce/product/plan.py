@@ -45,6 +45,7 @@ class DataOptions:
     path: str
     label: str | None
     positive: str | None = None
+    negative: str | None = None
     id: str | None = None
     text: str | None = None
     kind: str = "auto"
