@@ -39,6 +39,17 @@ def test_the_prior_from_both_sides_covers_the_truth_as_often_as_it_says() -> Non
     assert abs(np.mean(errors)) < 0.01
 
 
+def test_a_few_negatives_without_a_false_alarm_are_no_proof() -> None:
+    rng, covered = np.random.default_rng(5), 0
+    for _ in range(100):  # three negatives in a hundred look like positives, and ten rows may show none of them
+        y = rng.random(1500) < 0.05
+        like_p = np.concatenate([np.ones(100, dtype=bool), y | (rng.random(1500) < 0.03), rng.random(10) < 0.03])
+        scores = rng.normal(6.0 * like_p)
+        found = prior_from_both(scores[:100], scores[100:-10], scores[-10:], unsure(0.06, np.array([1, 0])))
+        covered += bool(found.reason) or found.low <= 0.05 <= found.high
+    assert covered >= 85
+
+
 def test_too_few_negatives_say_nothing_of_the_prior() -> None:
     p, u, n = np.ones(50), np.full(500, 0.5), np.array([0.0, 0.1])
     first = unsure(0.4, np.array([1, 0], dtype=np.int8))

@@ -134,7 +134,7 @@ def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> Pr
     apart = float(p.mean() - n.mean())
     value = float(np.clip((u.mean() - n.mean()) / apart, 0.0, 1.0)) if apart > 0 else np.nan
     parts = ((p, value), (u, 1.0), (n, 1.0 - value))
-    variance = sum(weight**2 * float(own.var(ddof=1)) / len(own) for own, weight in parts if len(own) > 1)
+    variance = sum(weight**2 * _squared_error(own) for own, weight in parts)
     error = np.sqrt(variance) / apart if apart > 0 else np.nan
     if min(len(p), len(n)) < _FEWEST_OF_BOTH or not error < _MOST_ERROR:
         reason = "the labelled negatives are too few or too near the positives to tell the share"
@@ -143,6 +143,13 @@ def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> Pr
     # What follows from the share is computed where the counts of all rows are known.
     found = first.moved(value, low, high) if first.diagnostics else replace(first, value=value, low=low, high=high)
     return replace(found, method="labelled negatives", warnings=(), reason="", diagnostics={})
+
+
+def _squared_error(values: Floats) -> float:
+    """Of the mean of values in [0, 1], as if half a row had 0 and half a row 1: ten rows without a hit are no proof."""
+    n = len(values) + 1
+    mean = (values.sum() + 0.5) / n
+    return float((((values - mean) ** 2).sum() + 0.5 * (mean**2 + (1.0 - mean) ** 2)) / n**2)
 
 
 def prior_to_learn_with(first: PriorEstimate, X: Any, codes: Labels, seed: int) -> float:
