@@ -1,0 +1,47 @@
+"""Labelled negatives and judged rows in the ensemble for tables: who learns from them, and who must not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from punce.judging.ranking import auc_between
+from punce.models.tabular import MEMBERS, TabularPU, model
+from punce.models.tabular.model import stratified_folds
+from tests.models.problem import Problem, problem
+
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
+
+def _fitted(rows: Problem, truths: np.ndarray | None, folds: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> TabularPU:
+    monkeypatch.setattr(model, "stratified_folds", lambda *_: folds)
+    return TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels, truths=truths)
+
+
+def test_a_known_row_teaches_every_member_but_the_one_that_scores_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = problem(400, n_labelled=40, seed=1)
+    folds = stratified_folds(rows.labels, 2, 0)
+    truths, others = np.zeros_like(rows.labels), np.flatnonzero((rows.labels == 0) & (folds == 0))[:20]
+    truths[others] = np.where(np.arange(20) % 2, 1, -1)
+    swapped = -truths  # as many of each, so that no share changes
+    one, other = (_fitted(rows, own, folds, monkeypatch) for own in (truths, swapped))
+    binned = one.bins_.transform(rows.values)
+    for name in MEMBERS:
+        own, changed = (fit.fitted_[name].held_out_scores(binned, folds) for fit in (one, other))
+        np.testing.assert_array_equal(own[folds == 0], changed[folds == 0], err_msg=name)
+        assert (own[folds == 1] != changed[folds == 1]).any(), name
+
+
+def test_known_negatives_help_where_few_rows_are_labelled() -> None:
+    rng, y = np.random.default_rng(0), np.repeat([1, 0], [250, 350])
+    values = rng.normal(0.0, 1.0, (600, 6)) + np.outer(y, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    labels, truths = np.zeros(600, dtype=np.int8), np.zeros(600, dtype=np.int8)
+    labels[rng.permutation(np.flatnonzero(y == 1))[:10]] = 1
+    truths[rng.permutation(np.flatnonzero(y == 0))[:150]] = -1
+    inputs = (values.astype(np.float32), np.zeros(6, dtype=bool), labels)
+    unknown = (labels == 0) & (truths == 0)
+
+    def auc(fit: TabularPU) -> float:
+        return auc_between(*(fit.out_of_fold_scores_[unknown & (y == kind)] for kind in (1, 0)))
+
+    assert auc(TabularPU(0.4).fit(*inputs, truths=truths)) > auc(TabularPU(0.4).fit(*inputs)) + 0.02
