@@ -9,6 +9,7 @@ import pytest
 
 from punce.classifier import ClassifierWarning, PUClassifier
 from punce.errors import InputError
+from punce.judging.calls import Calls
 from punce.judging.gap import Smoother, split_near, split_without_gap, standard_columns, with_bumps
 from punce.judging.labelling import (
     LabellingCheck,
@@ -18,7 +19,7 @@ from punce.judging.labelling import (
     widened,
     widened_prior,
 )
-from punce.judging.metrics import Calls, pu_metrics
+from punce.judging.metrics import pu_metrics
 from punce.judging.used_prior import assumed_prior, given_prior
 from punce.labels import Labels
 from punce.priors import PriorEstimate

@@ -12,7 +12,8 @@ from scipy.stats import norm
 
 from punce.errors import InputError
 from punce.experiments.true_metrics import true_metrics
-from punce.judging.metrics import Calls, Estimate, PUMetrics, pu_metrics
+from punce.judging.calls import Calls
+from punce.judging.metrics import Estimate, PUMetrics, pu_metrics
 from punce.judging.ranking import auc_between, collapse_reason, weighted_auc
 from punce.scenario import exact_prior, population_prior
 

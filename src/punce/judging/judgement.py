@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.judging.calibration import PUCalibrator, with_share
+from punce.judging.calls import Calls, Flags
 from punce.judging.labelling import Features, LabellingCheck, by_groups, check_labelling, widened, widened_prior
-from punce.judging.metrics import Calls, Flags, PUMetrics, pu_metrics
+from punce.judging.metrics import PUMetrics, pu_metrics
 from punce.judging.ranking import collapse_reason
 from punce.judging.thresholds import Rule, choose_threshold, shortfall
 from punce.judging.used_prior import (
@@ -148,9 +149,9 @@ def judge(
     """
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     second = _second_prior(scores, labels, first, scenario, seed)
-    prior = combine(first, second if sees_more else None)
-    both = prior_from_both(p, u, n, prior) if len(n) else None
-    prior, without = combine(prior, both), prior
+    without = combine(first, second if sees_more else None)
+    both = prior_from_both(p, u, n, without) if len(n) else None
+    prior = combine(without, both)
     population = Mix(usable_prior(prior), labelled_share, negative_share)
     if both is not None and scenario == "single_set":
         prior = replace(prior, population_prior=population.share)
@@ -176,20 +177,19 @@ def judge(
     noted = (
         *_about_priors(first, second),
         "" if both is None else disagreement(without, both),
-        shortfall(
-            rule,
-            held_out["positive"],
-            held_out["unlabelled"],
-            mix.labelled_share,
-            held_out.get("negative"),
-            mix.negative_share,
-        ),
+        _missed(rule, held_out, mix),
     )
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
     if not metrics.unknown and (reason := collapse_reason(p, u, cut)):  # unknown says it already, and more
         noted = (*noted, f"the classifier does not tell rows apart: {reason}")
     metrics = replace(metrics, threshold=threshold)
     return Judgement(prior, second, both, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
+
+
+def _missed(rule: Rule, held_out: dict[str, Floats], mix: Mix) -> str:
+    """What the rule wanted and the held-out rows do not give."""
+    p, u = held_out["positive"], held_out["unlabelled"]
+    return shortfall(rule, p, u, mix.labelled_share, held_out.get("negative"), mix.negative_share)
 
 
 def cross_fitted(

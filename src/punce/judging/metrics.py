@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
+from punce.judging.calls import Calls, Floats, Shares
 from punce.judging.ranking import (
     auc_between,
     checked_column,
@@ -42,14 +43,11 @@ from punce.judging.ranking import (
 )
 from punce.scenario import Scenario, Target, check_prior, check_scenario
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Basis = Literal["pu", "pnu"]
 
 FEWEST_NEGATIVES = 30
 """Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
 _WIDEST = 0.5  # an interval wider than this tells a person nothing
-_LIKELY = 0.9  # of an excess of called positives from which on it is believed
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
 
@@ -136,69 +134,6 @@ class PUMetrics:
         return found
 
 
-@dataclass(frozen=True)
-class Calls:
-    """Which held-out rows are called positive, and each unlabelled row's chance of being it, if there is one.
-
-    `chances` are those under the prior of U. `by_rule` are the shares of P, of U and of N, if there is one, that each
-    of K rules, made without one fold, calls positive. Shape: p (n_P,), u (n_U,), n (n_N,), chances (n_U,), by_rule
-    (2 or 3, K).
-    """
-
-    p: Flags
-    u: Flags
-    chances: Floats | None = None
-    by_rule: Floats | None = None
-    n: Flags | None = None
-
-    def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, ...]:
-        """The shares of P, of U and of N called, then draws of them. Shape: (1 + B,) each.
-
-        From their Jeffreys posteriors, because the bootstrap of 20 out of 20 would claim certainty. The rule that will
-        be used is itself a random one: the spread of its fellows (delete-a-group jackknife) is added.
-        """
-        groups = (self.p, self.u) if self.n is None else (self.p, self.u, self.n)
-        shares = np.stack([_share_draws(flags, n_draws, rng) for flags in groups])
-        if self.by_rule is not None and (k := self.by_rule.shape[1]) > 1:
-            spread = (self.by_rule - self.by_rule.mean(axis=1, keepdims=True)) * np.sqrt((k - 1) / k)
-            shares[:, 1:] = np.clip(shares[:, 1:] + spread @ rng.standard_normal((k, n_draws)), 0.0, 1.0)
-        return tuple(shares)
-
-
-@dataclass(frozen=True)
-class _Shares:
-    """t, q, π and f, each as the estimate followed by its draws. Shape: (1 + B,)."""
-
-    recall: Floats
-    called: Floats
-    prior: Floats
-    false: Floats | None = None
-    """f, the share of labelled negatives called positive."""
-
-    @property
-    def false_by_u(self) -> Floats:
-        """What U says of f: (q − π·t)/(1 − π)."""
-        found: Floats = (self.called - self.prior * self.recall) / (1.0 - self.prior)
-        return found
-
-    @property
-    def excess(self) -> float:
-        """How sure it is that more positives are called than rows are, which cannot be."""
-        return float(np.mean(self.prior[1:] * self.recall[1:] > self.called[1:]))
-
-    @property
-    def contradict(self) -> bool:
-        """Whether that is beyond chance."""
-        return self.excess > 0.95
-
-    def recall_within_called(self) -> Floats:
-        """t, but at most q/π where labelled rows are probably easier than others: then t would call too many rows.
-
-        Not everywhere: of two numbers that are the same but for chance, the lower one is too low.
-        """
-        return np.minimum(self.recall, self.called / self.prior) if self.excess > _LIKELY else self.recall
-
-
 def pu_metrics(
     positive_scores: npt.ArrayLike,
     unlabelled_scores: npt.ArrayLike,
@@ -233,21 +168,17 @@ def pu_metrics(
     check_scenario(scenario)
     if not 0.0 < confidence < 1.0 or n_draws < 1:
         raise InputError(f"need 0 < confidence < 1 and n_draws >= 1, got {confidence} and {n_draws}")
-    beta = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
-    beta = 0.0 if scenario == "case_control" else check_prior(beta, "labelled_share", open_interval=True)
-    gamma = 0.0 if scenario == "case_control" else check_prior(negative_share, "negative_share")
+    labelled_share = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
+    added = _added(scenario, labelled_share, negative_share)
     n = None if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
     calls = Calls(p > threshold, u > threshold, n=None if n is None else n > threshold) if calls is None else calls
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
     recall, called, *false = calls.shares(n_draws, rng)
-    shares = _Shares(recall, called, priors, *false)
+    shares = Shares(recall, called, priors, *false)
     is_counted = n is not None and len(n) >= FEWEST_NEGATIVES
     if not unknown and not is_counted and prior_interval is not None and not is_beyond_chance(p, u):
-        unknown = (
-            f"labelled rows score no higher than unlabelled ones (AUC {auc_between(p, u):.2f}, {len(p)} labelled rows "
-            "held out), so that the share of positives cannot be known"
-        )
+        unknown = _useless_scores(p, u)
     mix = _counted_mix if is_counted else _mix
     return PUMetrics(
         recall=_recall(shares, confidence, rests_on_u=not unknown and not is_counted),
@@ -255,7 +186,7 @@ def pu_metrics(
         if n is not None and is_counted
         else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
         unlabelled=mix(shares, 0.0, 0.0, unknown, confidence),
-        population=mix(shares, beta, gamma, unknown, confidence),
+        population=mix(shares, *added, unknown, confidence),
         threshold=float(threshold),
         scenario=scenario,
         confidence=confidence,
@@ -269,7 +200,22 @@ def pu_metrics(
     )
 
 
-def _recall(shares: _Shares, confidence: float, *, rests_on_u: bool) -> Estimate:
+def _added(scenario: Scenario, labelled_share: float, negative_share: float) -> tuple[float, float]:
+    """β and γ: what labelled positives and negatives add to U in the population, of which in case_control U is all."""
+    if scenario == "case_control":
+        return 0.0, 0.0
+    beta = check_prior(labelled_share, "labelled_share", open_interval=True)
+    return beta, check_prior(negative_share, "negative_share")
+
+
+def _useless_scores(p: Floats, u: Floats) -> str:
+    return (
+        f"labelled rows score no higher than unlabelled ones (AUC {auc_between(p, u):.2f}, {len(p)} labelled rows "
+        "held out), so that the share of positives cannot be known"
+    )
+
+
+def _recall(shares: Shares, confidence: float, *, rests_on_u: bool) -> Estimate:
     """Recall, which must not contradict what U says where the prior is known and U is what precision rests on."""
     if not rests_on_u:
         return stated(_estimate(shares.recall, confidence))
@@ -305,7 +251,7 @@ def _auc(
     return found
 
 
-def _counted_mix(shares: _Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
+def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
     """The ordinary metrics, for a mix with shares β of labelled positives and γ of labelled negatives added to U."""
     assert shares.false is not None
     prior = beta + (1 - beta - gamma) * shares.prior
@@ -324,7 +270,7 @@ def _counted_mix(shares: _Shares, beta: float, gamma: float, unknown: str, confi
     )
 
 
-def _mix(shares: _Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
+def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
     """The formulas of the module docstring for a mix with shares β of labelled rows and γ of negatives added to U."""
     recall = shares.recall
     prior = beta + (1 - beta - gamma) * shares.prior
@@ -363,7 +309,7 @@ def stated(estimate: Estimate, reason: str = "") -> Estimate:
     return estimate
 
 
-def _notes(shares: _Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
+def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
     notes = []
     if shares.contradict:
         notes.append(
@@ -392,7 +338,3 @@ def _estimate(values: Floats, confidence: float, at_bound: bool = False) -> Esti
     if at_bound:
         value = float(np.mean(draws))
     return Estimate(value, min(value, float(low)), max(value, float(high)))
-
-
-def _share_draws(above: Flags, n_draws: int, rng: np.random.Generator) -> Floats:
-    return np.concatenate([[above.mean()], rng.beta(above.sum() + 0.5, (~above).sum() + 0.5, n_draws)])

@@ -1,0 +1,79 @@
+"""Which held-out rows are called positive, and how sure the shares of them are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+_LIKELY = 0.9  # of an excess of called positives from which on it is believed
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Which held-out rows are called positive, and each unlabelled row's chance of being it, if there is one.
+
+    `chances` are those under the prior of U. `by_rule` are the shares of P, of U and of N, if there is one, that each
+    of K rules, made without one fold, calls positive. Shape: p (n_P,), u (n_U,), n (n_N,), chances (n_U,), by_rule
+    (2 or 3, K).
+    """
+
+    p: Flags
+    u: Flags
+    chances: Floats | None = None
+    by_rule: Floats | None = None
+    n: Flags | None = None
+
+    def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, ...]:
+        """The shares of P, of U and of N called, then draws of them. Shape: (1 + B,) each.
+
+        From their Jeffreys posteriors, because the bootstrap of 20 out of 20 would claim certainty. The rule that will
+        be used is itself a random one: the spread of its fellows (delete-a-group jackknife) is added.
+        """
+        groups = (self.p, self.u) if self.n is None else (self.p, self.u, self.n)
+        shares = np.stack([_share_draws(flags, n_draws, rng) for flags in groups])
+        if self.by_rule is not None and (k := self.by_rule.shape[1]) > 1:
+            spread = (self.by_rule - self.by_rule.mean(axis=1, keepdims=True)) * np.sqrt((k - 1) / k)
+            shares[:, 1:] = np.clip(shares[:, 1:] + spread @ rng.standard_normal((k, n_draws)), 0.0, 1.0)
+        return tuple(shares)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """t, q, π and f, each as the estimate followed by its draws. Shape: (1 + B,)."""
+
+    recall: Floats
+    called: Floats
+    prior: Floats
+    false: Floats | None = None
+    """f, the share of labelled negatives called positive."""
+
+    @property
+    def false_by_u(self) -> Floats:
+        """What U says of f: (q − π·t)/(1 − π)."""
+        found: Floats = (self.called - self.prior * self.recall) / (1.0 - self.prior)
+        return found
+
+    @property
+    def excess(self) -> float:
+        """How sure it is that more positives are called than rows are, which cannot be."""
+        return float(np.mean(self.prior[1:] * self.recall[1:] > self.called[1:]))
+
+    @property
+    def contradict(self) -> bool:
+        """Whether that is beyond chance."""
+        return self.excess > 0.95
+
+    def recall_within_called(self) -> Floats:
+        """t, but at most q/π where labelled rows are probably easier than others: then t would call too many rows.
+
+        Not everywhere: of two numbers that are the same but for chance, the lower one is too low.
+        """
+        return np.minimum(self.recall, self.called / self.prior) if self.excess > _LIKELY else self.recall
+
+
+def _share_draws(above: Flags, n_draws: int, rng: np.random.Generator) -> Floats:
+    return np.concatenate([[above.mean()], rng.beta(above.sum() + 0.5, (~above).sum() + 0.5, n_draws)])
