@@ -136,7 +136,7 @@ def embeddings(path: Path, n: int | None = None) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "kill_at"),
     [
-        ("train.npz", ["--epochs", "12"], "work/pretrain/history.jsonl"),
+        ("train.npz", ["--epochs", "12"], "work/infonce/history.jsonl"),
         ("train.csv", ["--id", "name"], "config.json"),  # nothing is trained yet: it begins again
     ],
 )

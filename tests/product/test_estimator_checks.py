@@ -23,7 +23,7 @@ ESTIMATORS = {
 _VOCABULARY = "labels"
 """y holds classes such as 2 or 'one'; labels here mean labelled positive (1) and unlabelled (0)."""
 _WEIGHTS = "sample_weight"
-"""Pretraining has no use for weights, so they are refused by name."""
+"""The check hands over classes that are no labels, or weights where something that takes none is trained."""
 _FOLDS = "Comparing the output"
 """A row of weight 2 and the same row twice are cut into folds in different ways."""
 
@@ -51,10 +51,9 @@ EXPECTED: dict[str, dict[str, str]] = {
     "embedding": {
         **_OTHER_CLASSES,
         "check_fit2d_1feature": _VOCABULARY,
-        "check_sample_weights_pandas_series": _WEIGHTS,
-        "check_sample_weights_list": _WEIGHTS,
-        "check_sample_weight_equivalence_on_dense_data": _WEIGHTS,
-        "check_sample_weight_equivalence_on_sparse_data": _WEIGHTS,
+        "check_sample_weights_pandas_series": _WEIGHTS,  # its y holds 2
+        "check_sample_weight_equivalence_on_dense_data": _FOLDS,
+        "check_sample_weight_equivalence_on_sparse_data": _FOLDS,
         "check_methods_subset_invariance": _FLOAT32,
     },
 }

@@ -124,12 +124,12 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
 
     with without_collection():
         source, model = _options(given, chosen)
-    results = {name: given[name] for name in ("scores", "reasons", "review")}
-    if given["dry_run"]:
-        from punce.product.plan import plan_fit
+        from punce.product.plan import RunOptions, plan_fit
 
+    run = RunOptions(**{name: given[name] for name in ("scores", "reasons", "review")})
+    if given["dry_run"]:
         console = Console()
-        plan = plan_fit(source, model, folder, say=console.print, **results)
+        plan = plan_fit(source, model, folder, run, say=console.print)
         console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
         return
     with without_collection():
@@ -137,7 +137,7 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
         from punce.training import collectives
     with collectives.joined():  # under torchrun every rank runs this command
         console = Console(quiet=collectives.rank() > 0)
-        outcome = run_fit(source, model, folder, say=console.print, **results)
+        outcome = run_fit(source, model, folder, run, say=console.print)
         _say_outcome(console, outcome)
 
 

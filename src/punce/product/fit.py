@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import ranked_rows, report_content, started_map
-from punce.product.plan import DataOptions, ModelOptions, RunFolder, Say, asked_reasons, read_and_check
-from punce.product.review.refit import Reviewed, finish_review, reviewed_rows
+from punce.product.plan import DataOptions, ModelOptions, RunFolder, RunOptions, Say, read_and_check
+from punce.product.review.refit import Reviewed, finish_review
 from punce.report import write_report
 from punce.report.json_tree import encode
 from punce.storage.files import replacing, write_text
@@ -56,36 +56,24 @@ class FitOutcome:
 
 
 def run_fit(
-    source: DataOptions,
-    model: ModelOptions,
-    out: Path,
-    *,
-    scores: str = "parquet",
-    say: Say,
-    reasons: bool = False,
-    review: Path | None = None,
+    source: DataOptions, model: ModelOptions, out: Path, run: RunOptions | None = None, *, say: Say
 ) -> FitOutcome:
-    """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print).
-
-    With `reasons` the ranked list says of its first 1,000 rows which columns or words moved them most. `review` is a
-    run on the same file whose rows people judged: their verdicts are learned from.
-    """
+    """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
+    run = run or RunOptions()
     PUClassifier(**model.arguments()).check_arguments()
     data, checked = read_and_check(source, say, look=partial(_look, model))
-    reviewed = None if review is None else reviewed_rows(review, source, data)
-    if reviewed is not None and reviewed.prior is not None and model.prior == "auto":
-        model = replace(model, prior=reviewed.prior)
+    reviewed = run.reviewed(source, data)
+    model = model.with_share(reviewed)
     classifier = PUClassifier(**model.arguments(), progress=True).set_params(kind=data.kind)
-    options = {"data": asdict(source), "model": model.applying(data), **asked_reasons(data.kind, reasons)}
-    options |= {"review": reviewed.as_config()} if reviewed else {}
-    folder = RunFolder(out, {**options, "scores": scores, "rows": len(data)})
+    config = run.config(source, model, data, reviewed)
+    folder = RunFolder(out, config)
     with folder.held(say):
         X = data.features  # pictures were decoded once, while they were read
         noted = _fit(classifier, X, data.labels, folder, reviewed)
         outcome = FitOutcome(out, classifier, data, noted, reviewed)
         if collectives.rank() == 0:
             ran = {"setting": classifier.setting_, **classifier.ran_}
-            _write_results(outcome, checked, X, {**options, "ran": ran}, scores)
+            _write_results(outcome, checked, X, {**config, "ran": ran})
             folder.finish(reading=_reading(data), ran=ran)
             if reviewed is not None:
                 finish_review(out)
@@ -109,7 +97,7 @@ def _reading(data: UserData) -> dict[str, Any]:
     return columns | ({"numbers": numbers} if numbers else {})
 
 
-def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dict[str, Any], scores: str) -> None:
+def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, config: dict[str, Any]) -> None:
     out, classifier, data = outcome.folder, outcome.classifier, outcome.data
     map_of_rows = started_map(classifier, data, X)
     shown_importances(classifier)  # before the classifier is saved, which keeps what was measured
@@ -119,10 +107,10 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, options: dic
         write_text(out / "unreadable.csv", listed.to_csv(index=False))
     if outcome.reviewed is not None:
         outcome.reviewed.carry(out)
-    _write_scores(outcome, scores, X if options.get("reasons") else None)
+    _write_scores(outcome, config["scores"], X if config.get("reasons") else None)
     write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
-    content = report_content(classifier, data, checked, X, outcome.warnings, options, map_of_rows)
+    content = report_content(classifier, data, checked, X, outcome.warnings, config, map_of_rows)
     write_text(out / "report.json", json.dumps(content.to_json()) + "\n")
     write_report(content, out / "report.html")
     write_text(out / "MODEL_CARD.md", model_card(classifier, data, outcome.warnings))

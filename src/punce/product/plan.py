@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from punce.options import (
 )
 from punce.scenario import Scenario, Target
 from punce.storage.files import locked, write_text
+
+if TYPE_CHECKING:
+    from punce.product.review.refit import Reviewed
 
 Say = Callable[[Any], None]
 _LOCK = ".lock"
@@ -101,6 +104,11 @@ class ModelOptions:
             from punce.models.network import check_device  # only torch knows what devices there are
 
             check_device(self.device)
+
+    def with_share(self, reviewed: Reviewed | None) -> ModelOptions:
+        """Where no prior is given, the share that the judged rows give is used."""
+        share = reviewed.prior if reviewed is not None and self.prior == "auto" else None
+        return self if share is None else replace(self, prior=share)
 
     def way(self, data: UserData) -> Way:
         """What these options train on these rows; refuses one that was chosen and has no effect."""
@@ -205,34 +213,45 @@ def read_and_check(
     return data, checked
 
 
-def asked_reasons(kind: str, reasons: bool) -> dict[str, bool]:
-    """What the configuration says of reasons; refuses them for rows that can have none, before training."""
-    if reasons:
-        check_explained(kind)
-    return {"reasons": True} if reasons else {}
+@dataclass(frozen=True)
+class RunOptions:
+    """What the run writes and learns from besides the rows themselves."""
+
+    scores: str = "parquet"
+    """Form of the ranked list: parquet or csv."""
+    reasons: bool = False
+    """The ranked list says of its first 1,000 rows which columns or words moved them most."""
+    review: Path | None = None
+    """A run on the same file whose rows people judged: their verdicts are learned from."""
+
+    def config(
+        self, source: DataOptions, model: ModelOptions, data: UserData, reviewed: Reviewed | None
+    ) -> dict[str, Any]:
+        """What config.json says and a resumed run must share; refuses reasons for rows that can have none."""
+        if self.reasons:
+            check_explained(data.kind)
+        asked = {"data": asdict(source), "model": model.applying(data), "scores": self.scores, "rows": len(data)}
+        asked |= {"reasons": True} if self.reasons else {}
+        return asked | ({"review": reviewed.as_config()} if reviewed else {})
+
+    def reviewed(self, source: DataOptions, data: UserData) -> Reviewed | None:
+        """The verdicts of the review, if there is one."""
+        if self.review is None:
+            return None
+        from punce.product.review.refit import reviewed_rows  # here: a fit without a review needs none of it
+
+        return reviewed_rows(self.review, source, data)
 
 
-def plan_fit(
-    source: DataOptions,
-    model: ModelOptions,
-    out: Path,
-    *,
-    scores: str = "parquet",
-    say: Say,
-    reasons: bool = False,
-    review: Path | None = None,
-) -> str:
+def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOptions | None = None, *, say: Say) -> str:
     """What :func:`run_fit` would do, after the same reading and checks, without training or writing."""
+    run = run or RunOptions()
     asked = model.arguments()
     model.check()
     data, _ = read_and_check(source, say)
-    if review is not None:
-        from punce.product.review.refit import reviewed_rows  # it needs this module
-
-        found = reviewed_rows(review, source, data)
-        model = model if found.prior is None or model.prior != "auto" else replace(model, prior=found.prior)
-    options = {"data": asdict(source), "model": model.applying(data), **asked_reasons(data.kind, reasons)}
-    resumes = RunFolder(out, {**options, "scores": scores, "rows": len(data)}).resumes()
+    reviewed = run.reviewed(source, data)
+    model = model.with_share(reviewed)
+    resumes = RunFolder(out, run.config(source, model, data, reviewed)).resumes()
     how = describe(model.way(data), resolved(data.kind, asked))
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
