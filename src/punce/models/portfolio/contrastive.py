@@ -20,6 +20,7 @@ from torch import Tensor
 from punce.encoders import Encoder, build_encoder, row_options
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
+from punce.models.heads import trained_fast
 from punce.models.portfolio.readers import Learned
 from punce.models.route import FitSettings
 from punce.stages.pretrain import PretrainConfig, pretrain
@@ -114,7 +115,8 @@ class _Pretraining:
         )
         folder = told.folder / name if told.folder else None
         built = build_loss(loss, told.prior)
-        return pretrain(encoder, self.view, self.x, labels, built, config, folder=folder, progress=told.progress)
+        with trained_fast(encoder, told):
+            return pretrain(encoder, self.view, self.x, labels, built, config, folder=folder, progress=told.progress)
 
 
 def _continued(
