@@ -18,6 +18,7 @@ from punce.columns.written import Decimal
 from punce.data.table_file import FileOptions, headerless, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
 from punce.errors import InputError
+from punce.storage.parts import part_files
 
 _SHOWN = 8
 
@@ -53,12 +54,17 @@ class WholeTable(_Typed):
 
 @dataclass(frozen=True)
 class ParquetFiles(_Typed):
-    """One Parquet file or a folder of them."""
+    """One Parquet file or the parts of a folder or pattern."""
 
     path: Path
     files: list[Path]
     names: list[str]
     notes: list[str]
+
+    @property
+    def metadata(self) -> list[Any]:
+        """The footer of each part: how many rows and bytes it has."""
+        return [_open_parquet(file).metadata for file in self.files]
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
@@ -79,8 +85,8 @@ class ParquetFiles(_Typed):
 
 
 def open_parquet(path: Path, asked: FileOptions) -> ParquetFiles:
-    """Files of a folder must have the same columns."""
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    """Parts must have the same columns."""
+    files = part_files(path)
     first, *others = [list(_open_parquet(file).schema_arrow.names) for file in files]
     if any(names != first for names in others):
         raise InputError(f"{path}: its Parquet files do not have the same columns")
