@@ -128,8 +128,9 @@ def test_every_row_is_scored_and_the_run_says_what_was_drawn(parts: Path, tmp_pa
     ],
 )
 def test_what_needs_all_rows_is_refused(parts: Path, tmp_path: Path, more: dict, model: dict, message: str) -> None:
+    asked = RunOptions(max_rows=900, **more)
     with pytest.raises(InputError, match=message):
-        plan_fit(DataOptions(str(parts), "label"), ModelOptions(**model), tmp_path / "r", say=str, max_rows=900, **more)
+        plan_fit(DataOptions(str(parts), "label"), ModelOptions(**model), tmp_path / "r", asked, say=str)
 
 
 def test_the_options_are_refused_where_they_mean_nothing(parts: Path, tmp_path: Path) -> None:
