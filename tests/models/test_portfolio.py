@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from punce.judging.ranking import auc_between
-from punce.models.portfolio.heads import HEADS, HeadProblem
+from punce.models.portfolio import model as portfolio
+from punce.models.portfolio.heads import HEADS, HeadProblem, Linear
 from punce.models.portfolio.model import FeatureModel
 from punce.models.route import FitSettings
 
@@ -76,3 +77,20 @@ def test_a_stored_feature_model_scores_the_same() -> None:
     assert np.array_equal(again.score(x), model.score(x))
     assert model.embed(x).shape == (600, 10)
     assert sum(SETTINGS.used["members"].values()) == pytest.approx(1.0)
+
+
+def test_rows_of_folds_whose_heads_have_other_scales_are_ranked_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when one fold chooses another strength of regularisation."""
+    x, labels, truth = _rows()
+    plain = FeatureModel.fit(x, labels, SETTINGS)[1].scores
+    factors = iter([100.0, 0.01, 1.0, 30.0, 0.1] * len(HEADS) * 3)
+
+    def scaled(problem: HeadProblem) -> Linear:
+        head, factor = HEADS["logistic"](problem), next(factors)
+        return Linear(head.weight * np.float32(factor), head.bias * np.float32(factor) + np.float32(factor))
+
+    monkeypatch.setattr(portfolio, "HEADS", dict.fromkeys(HEADS, scaled))
+    scores = FeatureModel.fit(x, labels, SETTINGS)[1].scores
+    is_u = labels == 0
+    found = [auc_between(own[is_u & (truth > 0)], own[is_u & (truth < 0)]) for own in (scores, plain)]
+    assert found[0] > found[1] - 0.02

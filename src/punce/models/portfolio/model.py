@@ -36,12 +36,12 @@ _ROWS_AT_ONCE = 100_000  # bounds the memory of scoring
 
 @dataclass(frozen=True)
 class Member:
-    """One head on one kind of features. `heads` has one for each fold; `scale` is centre and spread of its scores."""
+    """One head on one kind of features. `heads` has one for each fold, `scales` the centre and spread of its scores."""
 
     features: str
     head: str
     heads: Sequence[Head]
-    scale: tuple[float, float]
+    scales: Sequence[tuple[float, float]]
     weight: float
 
     @property
@@ -71,13 +71,14 @@ class Portfolio:
         members, held_out = [], {}
         for features, own in readers.items():
             for head, (heads, scores) in _cross_fitted_heads(own, rows, labels, folds, settings).items():
-                centre, spread = scale_of(scores, labels)
-                member = Member(features, head, heads, (centre, spread), 0.0)
+                scales = _scales(scores, labels, folds)
+                member = Member(features, head, heads, scales, 0.0)
                 members.append(member)
+                centre, spread = np.array(scales)[folds].T
                 held_out[member.name] = (scores - centre) / spread
         weights = candidate_weights(held_out, labels)
         settings.used["members"] = dict(weights)
-        kept = [Member(m.features, m.head, m.heads, m.scale, weights[m.name]) for m in members if weights[m.name] > 0]
+        kept = [Member(m.features, m.head, m.heads, m.scales, weights[m.name]) for m in members if weights[m.name] > 0]
         # The rows' own features stay in any case: they are what a map can show.
         used = {name: own for name, own in readers.items() if name == _RAW or any(m.features == name for m in kept)}
         # Judged by weights that the row itself had no say in
@@ -99,7 +100,7 @@ class Portfolio:
                 if k < len(readers):  # else one reader serves all folds
                     features = readers[k](rows)
                 for member in own:
-                    centre, spread = member.scale
+                    centre, spread = member.scales[k]
                     total += member.weight / n_folds * (member.heads[k].score(features) - centre) / spread
         return total
 
@@ -128,7 +129,7 @@ class Portfolio:
             content["members"].append(
                 {
                     **{"features": member.features, "head": member.head, "folds": len(member.heads)},
-                    **{"weight": member.weight, "scale": list(member.scale)},
+                    **{"weight": member.weight, "scales": [list(scale) for scale in member.scales]},
                 }
             )
         return tensors, content
@@ -148,7 +149,7 @@ class Portfolio:
                 own["features"],
                 own["head"],
                 [Linear.from_arrays(under(arrays, f"head.{i}.{k}.")) for k in range(own["folds"])],
-                (float(own["scale"][0]), float(own["scale"][1])),
+                [(float(centre), float(spread)) for centre, spread in own["scales"]],
                 float(own["weight"]),
             )
             for i, own in enumerate(content["members"])
@@ -214,6 +215,15 @@ def _cross_fitted_heads(
             heads.append(HEADS[name](problem))
             scores[inside] = heads[-1].score(features[inside])
     return found
+
+
+def _scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, float]]:
+    """Centre and spread of each fold's head, on the rows it did not see.
+
+    Of each fold by itself: one that chose another strength of regularisation gives scores on quite another scale, and
+    rows of several folds could not be ranked together. Unlabelled rows of all folds are samples of the same rows.
+    """
+    return [scale_of(scores[folds == k], labels[folds == k]) for k in range(int(folds.max()) + 1)]
 
 
 def _problem(x: Any, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
