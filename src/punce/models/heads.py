@@ -102,7 +102,7 @@ def frozen_head(features: Tensor, labels: Labels, settings: FitSettings, folder:
     """A head on features that stay as they are. Shape: features (n, D), labels (n,)."""
     labels, settings = _with_known(labels, settings)
     if settings.weights is not None:
-        rows = _drawn_by_weight(labels, settings.weights, settings.random_state)
+        rows = drawn_by_weight(labels, settings.weights, settings.random_state)
         features, labels = features[rows], labels[rows]
     if settings.risk == "pupl":
         clusters: PuplConfig = settings.config("pupl", PuplConfig(seed=settings.random_state))
@@ -124,7 +124,7 @@ def _with_known(labels: Labels, settings: FitSettings) -> tuple[Labels, FitSetti
     return known, replace(settings, truths=None, prior=prior, configs={**settings.configs, "risk": risk})
 
 
-def _drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[np.intp]:
+def drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[np.intp]:
     """As many labelled and as many unlabelled rows as there are, each as often as its weight asks for.
 
     Drawn at equal steps of the summed weights, so that a weight of 2 gives two copies and not two on average: no risk
