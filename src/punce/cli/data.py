@@ -23,12 +23,11 @@ def data(
     list_sets: Annotated[bool, typer.Option("--list", help="List the sets and stop.")] = False,
 ) -> None:
     """Get a benchmark data set, verified by checksum."""
-    from rich.console import Console
-
+    from punce.cli.terminal import Terminal
     from punce.data import DATASETS, find_benchmark
     from punce.datasets.benchmarks import load_benchmark, locate
 
-    console = Console()
+    console = Terminal()
     if name is None or list_sets:
         console.print(_catalogue(DATASETS))
         return

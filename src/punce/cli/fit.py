@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +12,7 @@ from punce.cli import reading
 from punce.cli.importing import without_collection
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from punce.cli.terminal import Terminal
     from punce.product.fit import FitOutcome
     from punce.product.plan import DataOptions, ModelOptions
 
@@ -66,7 +66,6 @@ def fit(
     table: reading.Table = None,
     reasons: Annotated[bool, typer.Option("--reasons", help=_REASONS)] = False,
     review: Annotated[Path | None, typer.Option(help=_REVIEW)] = None,
-    max_rows: reading.MaxRows = None,
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
@@ -79,20 +78,20 @@ def fit(
     labelled rows. --loss and --risk train one pair alone (punce and nnpu: the paper's; also tables with --encoder mlp).
     An option that would have no effect is refused.
     """
-    from punce.storage.parts import folder_of
-
     given = dict(ctx.params)
     sources = {name: ctx.get_parameter_source(name) for name in given}
     chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-    _run(given, chosen, out or Path("runs") / folder_of(data).resolve().stem)
+    _run(given, chosen, out or Path("runs") / Path(os.path.realpath(data)).stem)
 
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:
     """What is asked of the reader and of the classifier; refuses what cannot work before torch is imported."""
     from punce.errors import InputError
-    from punce.storage.files import existing, file_and_table
+    from punce.storage.files import check_output_folder, existing, file_and_table
 
     existing(file_and_table(given["data"])[0])  # before pandas is imported, too
+    if given["out"] is not None:
+        check_output_folder(given["out"])
     if given["review"] is not None:
         existing(given["review"])
     from punce.options import DEFAULTS
@@ -123,15 +122,15 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
 
 
 def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
-    from rich.console import Console
+    from punce.cli.terminal import Terminal
 
     with without_collection():
         source, model = _options(given, chosen)
         from punce.product.plan import RunOptions, plan_fit
 
-    run = RunOptions(**{name: given[name] for name in ("scores", "reasons", "review", "max_rows")})
+    run = RunOptions(**{name: given[name] for name in ("scores", "reasons", "review")})
     if given["dry_run"]:
-        console = Console()
+        console = Terminal()
         plan = plan_fit(source, model, folder, run, say=console.print)
         console.print(f"{plan}; nothing was written", highlight=False, markup=False, soft_wrap=True)
         return
@@ -139,7 +138,7 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
         from punce.product.fit import run_fit  # here: a dry run needs no torch
         from punce.training import collectives
     with collectives.joined():  # under torchrun every rank runs this command
-        console = Console(quiet=collectives.rank() > 0)
+        console = Terminal(quiet=collectives.rank() > 0)
         outcome = run_fit(source, model, folder, run, say=console.print)
         _say_outcome(console, outcome)
 
@@ -151,7 +150,7 @@ def _number_or_word(value: str) -> float | str:
         return value
 
 
-def _say_outcome(console: Console, outcome: FitOutcome) -> None:
+def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -159,9 +158,10 @@ def _say_outcome(console: Console, outcome: FitOutcome) -> None:
     from punce.options import ran_in_words
     from punce.product.insight import telling_columns_in_words
 
-    classifier, is_u = outcome.classifier, outcome.ranking.labels == UNLABELLED
-    n_u, prior = int(is_u.sum()), classifier.prior_
-    called = int((outcome.ranking.probability[is_u] >= classifier.threshold_).sum())
+    classifier, labels = outcome.classifier, outcome.data.labels
+    assert labels is not None
+    n_u, prior = int((labels == UNLABELLED).sum()), classifier.prior_
+    called = int((classifier.scores_[labels == UNLABELLED] >= classifier.threshold_).sum())
     said = f"About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
     interval = f" ({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f})"
     if classifier.metrics_.unknown:

@@ -13,7 +13,6 @@ from punce.cli.importing import without_collection
 if TYPE_CHECKING:
     from punce.product.predict import PredictOutcome
 
-_OUT = "Result file, .parquet or .csv; by default beside DATA. Of parts: a folder gets a file for each."
 _SHARE = "Share of positives that the probabilities are for, if another than in training; auto: that of the new rows."
 
 
@@ -21,7 +20,7 @@ def predict(
     ctx: typer.Context,
     run: Annotated[Path, typer.Argument(help="Run folder of punce fit, or a model folder.")],
     data: Annotated[Path, typer.Argument(help="New rows, in the form the model learned from.")],
-    out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
+    out: Annotated[Path | None, typer.Option(help="Result file, .parquet or .csv; by default beside DATA.")] = None,
     share: Annotated[str | None, typer.Option("--share", "--deploy-prior", help=_SHARE)] = None,
     batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 20_000,
     sep: reading.Sep = None,
@@ -30,44 +29,20 @@ def predict(
     decimal: reading.Decimal = None,
     table: reading.Table = None,
     skip_unreadable: reading.SkipUnreadable = False,
-    cluster: reading.Cluster = None,
 ) -> None:
-    """Score the rows of a new file, and say how they differ from those the model learned from.
-
-    A folder or pattern of Parquet files ('parts/*.parquet') is scored into one file, or, if --out names a folder, part
-    by part: then a repeated command skips the parts that are done, and --cluster spreads them over Dask workers.
-    """
+    """Score the rows of a new file, and say how they differ from those the model learned from."""
     from punce.storage.files import existing, file_and_table
 
     for path in (run, file_and_table(data)[0]):  # before the seconds that importing torch takes
         existing(path)
     wanted = _share(share)
-    written = {name: ctx.params[name] for name in reading.FILE}
-    options: dict[str, Any] = {"share": wanted, "batch_rows": batch_rows, "written": written}
-    if cluster is not None or _is_folder_for(data, out):
-        _predict_parts(run, data, out or _beside(data, ".scores"), cluster=cluster, **options)
-        return
     with without_collection():
         from punce.product.predict import run_predict
 
-    target = out or _beside(data, ".scores.parquet")
-    _say(run_predict(run, data, target, **options), str(target), is_shifted=share is not None)
-
-
-def _predict_parts(run: Path, data: Path, out: Path, **options: Any) -> None:
-    with without_collection():
-        from punce.product.predict_parts import predict_parts
-
-    done = predict_parts(run, data, out, **options)
-    parts = f"{out} ({done.parts:,} parts" + (f", {done.skipped:,} of them were done before)" if done.skipped else ")")
-    _say(done.together, parts, is_shifted=options["share"] is not None)
-
-
-def _is_folder_for(data: Path, out: Path | None) -> bool:
-    """Whether every part of the data is to get a file of its own."""
-    from punce.storage.parts import has_parts
-
-    return out is not None and out.suffix not in (".parquet", ".csv") and has_parts(data)
+    target = out or _beside(data)
+    written = {name: ctx.params[name] for name in reading.FILE}
+    done = run_predict(run, data, target, share=wanted, batch_rows=batch_rows, written=written)
+    _say(done, target, is_shifted=share is not None)
 
 
 def _share(given: str | None) -> float | Literal["auto"] | None:
@@ -78,10 +53,10 @@ def _share(given: str | None) -> float | Literal["auto"] | None:
     return "auto" if given == "auto" else check_prior(given, "--share", open_interval=True)
 
 
-def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
-    from rich.console import Console
+def _say(done: PredictOutcome, target: Path, *, is_shifted: bool) -> None:
+    from punce.cli.terminal import Terminal
 
-    console = Console()
+    console = Terminal()
     plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
     for note in done.notes:
         console.print(f"note: {note}", style="yellow", **plain)
@@ -95,10 +70,7 @@ def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
     console.print(f"{done.rows:,} rows scored, {called}: {target}", **plain)
 
 
-def _beside(data: Path, ending: str) -> Path:
-    """NAME and `ending` beside NAME; "." and ".." say where a folder is, not how it is called."""
-    from punce.storage.parts import folder_of
-
-    data = folder_of(data)
+def _beside(data: Path) -> Path:
+    """NAME.scores.parquet beside NAME; "." and ".." say where a folder is, not how it is called."""
     named = data.resolve() if data.name in ("", "..") else data
-    return named.parent / f"{named.stem}{ending}"
+    return named.parent / f"{named.stem}.scores.parquet"

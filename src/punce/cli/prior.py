@@ -14,9 +14,9 @@ from punce.cli import reading
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from rich.console import Console
     from rich.table import Table
 
+    from punce.cli.terminal import Terminal
     from punce.data import UserData
     from punce.labels import Labels
     from punce.priors import PriorEstimate, PriorTable
@@ -47,32 +47,29 @@ def prior(
     header: reading.Header = "auto",
     decimal: reading.Decimal = None,
     table: reading.Table = None,
-    max_rows: reading.MaxRows = None,
-    cluster: reading.Cluster = None,
     seed: reading.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
     """Estimate the share of positives among the unlabelled rows."""
-    from rich.console import Console
-
+    from punce.cli.terminal import Terminal
     from punce.scenario import check_scenario
-    from punce.storage.files import existing, file_and_table, refuse_to_replace_input, write_text
+    from punce.storage.files import check_output, existing, file_and_table, refuse_to_replace_input, write_text
 
     check_scenario(scenario)
     file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
     from punce.errors import InputError
 
     if out is not None:
+        check_output(out)
         refuse_to_replace_input(out, file, labels)
     columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
     named = ("positive", "negative", "id", "text", "labels", *reading.FILE)
-    drawing = {"max_rows": max_rows, "cluster": cluster, "seed": seed}
-    rows = _read(data, label, **columns, **drawing, **{name: ctx.params[name] for name in named})
+    rows = _read(data, label, **columns, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
     scores, found = _estimated(rows, rows.labels, method, scenario=scenario, random_state=seed)
-    console = Console()
-    _show(console, found, scores, rows)
+    console = Terminal()
+    _show(console, found, scores, rows.labels)
     for note in rows.notes:
         console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
     if out is not None:
@@ -83,14 +80,14 @@ def prior(
 
 def _read(data: Path, label: str | None, **options: Any) -> UserData:
     """The rows with labelled negatives kept apart; a column of only 1 and -1 is read as ``punce fit`` reads it."""
-    from punce.data import read_at_most
+    from punce.data import read
     from punce.errors import InputError
 
     try:
-        return read_at_most(data, label, setting="pnu", **options)
+        return read(data, label, setting="pnu", **options)
     except InputError:
         try:
-            return read_at_most(data, label, setting="pu", **options)
+            return read(data, label, setting="pu", **options)
         except InputError:
             pass  # the first refusal says what is wrong; this one would speak of a setting nobody asked for
         raise
@@ -114,18 +111,16 @@ def _estimated(
         warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
         scores = held_out_scores(features, labels, random_state=options["random_state"])
         # Rows labelled negative have no score and are set aside; any number stands for it.
-        found = estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
-    return scores, found if rows.drawn is None else found.among(rows.drawn.labels)
+        return scores, estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
 
 
-def _show(console: Console, found: PriorEstimate | PriorTable, scores: Floats, rows: UserData) -> None:
+def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, labels: Labels) -> None:
     from rich.markup import escape
 
     from punce.priors import PriorTable
 
     estimates = list(found) if isinstance(found, PriorTable) else [found]
-    assert rows.labels is not None
-    first, labels = estimates[0], rows.labels if rows.drawn is None else rows.drawn.labels
+    first = estimates[0]
     n_u = int((labels == 0).sum())
     console.print(
         f"\n[bold]About {first.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
@@ -133,7 +128,7 @@ def _show(console: Console, found: PriorEstimate | PriorTable, scores: Floats, r
         "are labelled.\n",
         highlight=False,
     )
-    console.print(_picture(scores, rows.labels))
+    console.print(_picture(scores, labels))
     console.print(_table(estimates))
     shared: list[str] = []
     if isinstance(found, PriorTable):

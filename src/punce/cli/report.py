@@ -21,11 +21,13 @@ def report(
     """Rebuild the page of a run, or compare several."""
     from dataclasses import replace
 
-    from rich.console import Console
-
+    from punce.cli.terminal import Terminal
     from punce.errors import InputError
     from punce.report import ReportContent, write_report
+    from punce.storage.files import check_output
 
+    if out is not None:
+        check_output(out)
     if out is not None and _is_foreign(out):
         raise InputError(f"{out} is not a page that punce made and would be replaced; name another file with --out")
     names = [run.name for run in runs]
@@ -39,7 +41,7 @@ def report(
         content = replace(content, comparison=comparison(contents))
     target = out or runs[0] / "report.html"
     write_report(content, target)
-    Console().print(f"the page: {target}", highlight=False, markup=False, soft_wrap=True)
+    Terminal().print(f"the page: {target}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _is_foreign(out: Path) -> bool:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from punce.cli.terminal import Terminal
     from punce.experiments.cell import Cell
     from punce.experiments.pools import InProcess
     from punce.experiments.scales import Scale
@@ -43,8 +42,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Fill the paper's tables and figures."""
-    from rich.console import Console
-
+    from punce.cli.terminal import Terminal
     from punce.errors import InputError, WriteError
     from punce.experiments import find_experiments
     from punce.experiments.plan import make_plan, require_data
@@ -52,15 +50,19 @@ def reproduce(
     from punce.experiments.scales import find_scale
     from punce.experiments.store import ResultStore
     from punce.experiments.watching import MatrixProgress, show_plan
+    from punce.storage.files import check_output, check_output_folder
 
     if jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
+    check_output_folder(results, "--results")
+    if docs is not None:
+        check_output(docs)
     experiments, chosen = find_experiments(tables), find_scale(scale)
     store = ResultStore(results, f"{scale}-one-step" if one_step else scale)
     plan = make_plan(experiments, chosen, store, seeds=_seeds(seeds), only=only or (), one_step=one_step)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if dry_run:
-        show_plan(Console(), plan, store, jobs)
+        show_plan(Terminal(), plan, store, jobs)
         return
     to_do = [] if no_run else plan.to_do
     if cluster is None:
@@ -79,7 +81,7 @@ def reproduce(
     _stop_if_incomplete(console, failed, len(plan.cells))
 
 
-def _stop_if_incomplete(console: Console, failed: list[tuple[Cell, str]], total: int) -> None:
+def _stop_if_incomplete(console: Terminal, failed: list[tuple[Cell, str]], total: int) -> None:
     if not failed:
         return
     _say(console, f"{len(failed)} of {total} cells failed; the same command tries them again:")
@@ -88,7 +90,7 @@ def _stop_if_incomplete(console: Console, failed: list[tuple[Cell, str]], total:
     raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def _say(console: Console, text: str) -> None:
+def _say(console: Terminal, text: str) -> None:
     console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
@@ -116,7 +118,7 @@ def _pool(jobs: int, cluster: str | None, scale: Scale) -> InProcess:
     return InProcess() if jobs == 1 else Workers(jobs, scale.threads)
 
 
-def _present(results: Path, scale: str, names: list[str], docs: Path | None, console: Console) -> None:
+def _present(results: Path, scale: str, names: list[str], docs: Path | None, console: Terminal) -> None:
     from punce.experiments.present import write_all, write_docs
 
     written = [*write_all(results, scale, names), *(write_docs(results, scale, docs) if docs is not None else [])]

@@ -21,7 +21,7 @@ from punce.errors import InputError
 
 _SEPARATORS = ",;\t|"
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
-_LONGEST_HEADER = 1 << 20  # bounded: a file without newlines must not be read whole
+_LONGEST_HEADER = 1 << 24  # characters; bounded: a file without newlines must not be read whole
 _SAMPLED, _RECORDS = 1 << 18, 50  # characters and lines after the header that decide separator and header
 _RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 _UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
@@ -131,7 +131,12 @@ def open_csv(path: Path, asked: FileOptions) -> CsvFile:
 def _beginning(path: Path, member: str | None, encoding: str) -> str:
     try:
         with open_bytes(path, member) as packed, io.TextIOWrapper(packed, encoding=encoding, newline="") as stream:
-            return stream.readline(_LONGEST_HEADER) + stream.read(_SAMPLED)
+            header = stream.readline(_LONGEST_HEADER)
+            if len(header) == _LONGEST_HEADER and not header.endswith("\n"):
+                raise InputError(
+                    f"{path}: its first line is longer than {_LONGEST_HEADER >> 20} MB, so it does not name columns"
+                )
+            return header + stream.read(_SAMPLED)
     except (*BROKEN, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
 

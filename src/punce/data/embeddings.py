@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.columns.kinds import missing_column
+from punce.data.text_files import BROKEN
+from punce.data.unpacked import refuse_bomb
 from punce.errors import InputError
 
 _FEATURE_KEYS = ("X", "x", "embeddings", "features", "data")
@@ -36,6 +38,8 @@ def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, An
         raise InputError(f"{path} cannot be read as a NumPy file: it is no .npz archive")
     try:
         # opened here, because np.load leaves a damaged archive open
+        with zipfile.ZipFile(path) as packed:
+            refuse_bomb(path, packed)
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             keys = list(archive.files)
             features = archive[_feature_key(archive, keys, path)]
@@ -43,7 +47,9 @@ def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, An
             ids = _optional(archive, keys, id_key, _ID_KEYS, path)
     except InputError:
         raise
-    except (OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
+    except MemoryError as error:
+        raise InputError(f"{path} announces more numbers than fit into memory; it is damaged, or too large") from error
+    except (*BROKEN, ValueError) as error:
         raise _refused(path, error) from error
     return features, labels, ids
 

@@ -13,6 +13,8 @@ from punce.columns.written import Decimal, is_number
 from punce.errors import InputError
 
 Header = Literal["auto", "yes", "no"]
+MOST_COLUMNS = 100_000
+"""Of a table. A column costs kilobytes and milliseconds before its first row is read."""
 _SHOWN = 3
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from punce.columns.kinds import missing_column, refuse_duplicates
 from punce.columns.written import Decimal
 from punce.data.csv_files import open_csv
-from punce.data.table_file import FileOptions, TableFile
+from punce.data.table_file import MOST_COLUMNS, FileOptions, TableFile
 from punce.data.text_files import PACKED
 from punce.data.typed_files import open_arrow, open_excel, open_json, open_parquet, open_sqlite
 from punce.errors import InputError
@@ -73,6 +73,11 @@ def open_table(path: Path, asked: FileOptions | None = None) -> TableFile:
     if form is None:
         raise InputError(f"{path} is no table file; {KNOWN} are")
     table = _FORMS[form][1](path, asked or FileOptions())
+    if len(table.names) > MOST_COLUMNS:
+        raise InputError(
+            f"{path} has {len(table.names):,} columns, and at most {MOST_COLUMNS:,} are read; leave some out, "
+            "or give a matrix of numbers as .npy"
+        )
     try:
         refuse_duplicates(table.names, str(path))
     except InputError as error:

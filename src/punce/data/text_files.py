@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, cast
 
+from punce.data.unpacked import bounded
 from punce.errors import InputError
 
 PACKED = (".gz", ".bz2", ".xz", ".zip")
@@ -31,13 +32,13 @@ def open_bytes(path: Path, member: str | None = None) -> IO[bytes]:
     with path.open("rb") as stream:
         start = stream.read(6)
     if start.startswith(b"PK\x03\x04"):
-        with zipfile.ZipFile(path) as archive:
-            return archive.open(zip_member(path, archive.namelist(), member))  # it keeps the file open by itself
+        with zipfile.ZipFile(path) as archive:  # a member keeps the file open by itself
+            return bounded(archive.open(zip_member(path, archive.namelist(), member)), path)
     if start.startswith(b"\x1f\x8b"):
-        return cast("IO[bytes]", gzip.open(path))
+        return bounded(cast("IO[bytes]", gzip.open(path)), path)
     if start.startswith(b"BZh"):
-        return bz2.open(path)
-    return lzma.open(path) if start.startswith(b"\xfd7zXZ") else path.open("rb")
+        return bounded(bz2.open(path), path)
+    return bounded(lzma.open(path), path) if start.startswith(b"\xfd7zXZ") else path.open("rb")
 
 
 def zip_member(path: Path, names: list[str], wanted: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from urllib.parse import quote
 import pandas as pd
 
 from punce.columns.written import Decimal
-from punce.data.table_file import FileOptions, headerless, names_of, numbered
+from punce.data.table_file import MOST_COLUMNS, FileOptions, headerless, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
+from punce.data.unpacked import refuse_bomb
 from punce.errors import InputError
-from punce.storage.parts import part_files
 
 _SHOWN = 8
+_MOST_EMPTY, _EMPTY = 10_000_000, 100  # cells that may be empty in any file of JSON, and beside each that is filled
 
 
 class _Typed:
@@ -54,17 +56,12 @@ class WholeTable(_Typed):
 
 @dataclass(frozen=True)
 class ParquetFiles(_Typed):
-    """One Parquet file or the parts of a folder or pattern."""
+    """One Parquet file or a folder of them."""
 
     path: Path
     files: list[Path]
     names: list[str]
     notes: list[str]
-
-    @property
-    def metadata(self) -> list[Any]:
-        """The footer of each part: how many rows and bytes it has."""
-        return [_open_parquet(file).metadata for file in self.files]
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
@@ -76,17 +73,17 @@ class ParquetFiles(_Typed):
             parquet = _open_parquet(file)
             try:  # without pandas' metadata a stored index stays a column, as the header says
                 if rows is None:
-                    yield parquet.read(columns=columns).to_pandas(ignore_metadata=True)
+                    yield _plain_frame(parquet.read(columns=columns))
                     continue
                 for batch in parquet.iter_batches(batch_size=rows, columns=columns):
-                    yield batch.to_pandas(ignore_metadata=True)
-            except (OSError, pa.ArrowException) as error:
+                    yield _plain_frame(batch)
+            except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
                 raise unreadable(file, error) from error
 
 
 def open_parquet(path: Path, asked: FileOptions) -> ParquetFiles:
-    """Parts must have the same columns."""
-    files = part_files(path)
+    """Files of a folder must have the same columns."""
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     first, *others = [list(_open_parquet(file).schema_arrow.names) for file in files]
     if any(names != first for names in others):
         raise InputError(f"{path}: its Parquet files do not have the same columns")
@@ -103,6 +100,13 @@ def _open_parquet(path: Path) -> Any:
         raise unreadable(path, error) from error
 
 
+def _plain_frame(table: Any) -> pd.DataFrame:
+    """A table or batch of Arrow as a frame. It is checked first: Arrow believes what a file says of its own bytes."""
+    table.validate(full=True)
+    frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas()  # pandas' notes in it are not needed
+    return frame
+
+
 def open_arrow(path: Path, asked: FileOptions) -> WholeTable:
     """Feather and Arrow's two forms of a file; mapped into memory, not copied, unless it is compressed."""
     import pyarrow as pa
@@ -115,11 +119,12 @@ def open_arrow(path: Path, asked: FileOptions) -> WholeTable:
             else:
                 stream.seek(0)
                 table = pa.ipc.open_stream(stream).read_all()
-    except (OSError, pa.ArrowException) as error:
+        names = [str(name) for name in table.column_names]
+        # names that occur twice are refused later
+        frame = _plain_frame(table.rename_columns([str(k) for k in range(len(names))]))
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
-    names = [str(name) for name in table.column_names]
-    unique = table.rename_columns([str(k) for k in range(len(names))])  # names that occur twice are refused later
-    return WholeTable(path, names, unique.to_pandas(ignore_metadata=True).set_axis(names, axis=1), [])
+    return WholeTable(path, names, frame.set_axis(names, axis=1), [])
 
 
 # --- Excel ------------------------------------------------------------------------------------------------------------
@@ -128,6 +133,8 @@ def open_arrow(path: Path, asked: FileOptions) -> WholeTable:
 def open_excel(path: Path, asked: FileOptions) -> WholeTable:
     """One sheet of a workbook; its first row that is not empty names the columns."""
     try:
+        with zipfile.ZipFile(path) as packed:
+            refuse_bomb(path, packed)
         with pd.ExcelFile(path, engine="openpyxl") as book:
             sheet, note = _sheet(book, path, asked.table)
             cells = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object).dropna(how="all")
@@ -181,8 +188,20 @@ def open_json(path: Path, asked: FileOptions) -> WholeTable:
         raise unreadable(path, error) from error
     if not records:
         raise InputError(f"{path} is empty")
+    _refuse_sparse(records, path)
     frame = pd.DataFrame.from_records(records)
     return WholeTable(path, [str(name) for name in frame.columns], frame, [note] if note else [])
+
+
+def _refuse_sparse(records: list[dict[str, Any]], path: Path) -> None:
+    """Lines that each name other columns would make a table far larger than the file."""
+    names = set[str]().union(*records)
+    filled = sum(map(len, records))
+    if len(names) > MOST_COLUMNS or len(names) * len(records) > _MOST_EMPTY + _EMPTY * filled:
+        raise InputError(
+            f"{path}: {len(records):,} records name {len(names):,} columns and fill {filled:,} cells; so many "
+            "empty cells do not fit into memory. Give the records the same names"
+        )
 
 
 def _records(stream: io.TextIOWrapper, path: Path) -> list[dict[str, Any]]:
@@ -231,29 +250,36 @@ def open_sqlite(path: Path, asked: FileOptions) -> SqliteTable:
     """The table asked for, or the only one."""
     try:
         with closing(_connected(path)) as database:
-            listed = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
-            tables = [name for (name,) in listed if not name.startswith("sqlite_")]
-            table = _table(tables, path, asked.table)
+            listed = database.execute("SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY 1")
+            kinds = {name: kind for name, kind in listed if not name.startswith("sqlite_")}
+            table = _table(kinds, path, asked.table)
             names = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     return SqliteTable(path, table, names, [])
 
 
-def _table(tables: list[str], path: Path, wanted: str | None) -> str:
-    listed = ", ".join(tables[:_SHOWN])
-    if wanted is not None and wanted not in tables:
+def _table(kinds: dict[str, str], path: Path, wanted: str | None) -> str:
+    """A view is read only by its name: it is a query of whoever made the file, and may never end."""
+    listed = ", ".join(list(kinds)[:_SHOWN])
+    if wanted is not None and wanted not in kinds:
         raise InputError(f"{path} has no table {wanted!r} (it has: {listed})")
-    if wanted is None and len(tables) != 1:
-        what = f"several tables ({listed}); name one with --table" if tables else "no table"
-        raise InputError(f"{path} has {what}")
-    return wanted or tables[0]
+    if wanted is None and (len(kinds) != 1 or "view" in kinds.values()):
+        several = "only a view" if len(kinds) == 1 else "several tables"
+        raise InputError(f"{path} has " + (f"{several} ({listed}); name one with --table" if kinds else "no table"))
+    return wanted or next(iter(kinds))
 
 
 def _connected(path: Path) -> sqlite3.Connection:
     if path.stat().st_size == 0:  # for SQLite an empty file is a database without tables
         raise InputError(f"{path} is empty")
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    try:
+        database.execute("PRAGMA trusted_schema = OFF")  # a view of somebody else's file calls harmless functions only
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
 
 
 def _quoted(name: str) -> str:

@@ -35,13 +35,13 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
-from punce.product.page import report_content, started_map
+from punce.product.page import ranked_rows, report_content, started_map
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, RunOptions, Say, read_and_check
-from punce.product.ranking import Ranking, ranking_of
 from punce.product.review.refit import Reviewed, finish_review
 from punce.report import write_report
 from punce.report.json_tree import encode
 from punce.storage.files import replacing, write_text
+from punce.storage.formulas import defused_frame
 from punce.training import collectives
 
 
@@ -53,7 +53,6 @@ class FitOutcome:
     classifier: PUClassifier
     data: UserData
     warnings: tuple[str, ...]
-    ranking: Ranking
     reviewed: Reviewed | None = None
 
 
@@ -63,7 +62,7 @@ def run_fit(
     """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
     run = run or RunOptions()
     PUClassifier(**model.arguments()).check_arguments()
-    data, checked = read_and_check(source, model, run, say, look=partial(_look, model))
+    data, checked = read_and_check(source, say, look=partial(_look, model))
     reviewed = run.reviewed(source, data)
     model = model.with_share(reviewed)
     classifier = PUClassifier(**model.arguments(), progress=True).set_params(kind=data.kind)
@@ -72,8 +71,7 @@ def run_fit(
     with folder.held(say):
         X = data.features  # pictures were decoded once, while they were read
         noted = _fit(classifier, X, data.labels, folder, reviewed)
-        noted = (f"{data.drawn.in_words()}; every row is scored", *noted) if data.drawn else noted
-        outcome = FitOutcome(out, classifier, data, noted, ranking_of(classifier, data, source), reviewed)
+        outcome = FitOutcome(out, classifier, data, noted, reviewed)
         if collectives.rank() == 0:
             ran = {"setting": classifier.setting_, **classifier.ran_}
             _write_results(outcome, checked, X, {**config, "ran": ran})
@@ -107,7 +105,7 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, config: dict
     classifier.save(out / "model")
     if data.unreadable:
         listed = pd.DataFrame(data.unreadable.items(), columns=["file", "reason"])
-        write_text(out / "unreadable.csv", listed.to_csv(index=False))
+        write_text(out / "unreadable.csv", defused_frame(listed).to_csv(index=False))
     if outcome.reviewed is not None:
         outcome.reviewed.carry(out)
     _write_scores(outcome, config["scores"], X if config.get("reasons") else None)
@@ -187,22 +185,25 @@ def _write_scores(outcome: FitOutcome, form: str, X: Any = None) -> None:
 
     A row is seen in training where the model that scored it was trained with the row among the unlabelled ones.
     """
-    ranking = outcome.ranking
-    rows = ranking.order()
+    classifier, data = outcome.classifier, outcome.data
+    assert data.labels is not None
+    probability, scores = classifier.scores_, classifier.decision_scores_
+    rows = ranked_rows(data.labels, probability, scores)
     columns: dict[str, Any] = {
         "rank": np.arange(1, len(rows) + 1),
         "row": rows,
-        "id": ranking.ids[rows].astype(str),
-        "probability": ranking.probability[rows],
-        "score": ranking.scores[rows],
-        "seen_in_training": ranking.seen[rows],
+        "id": data.ids[rows].astype(str),
+        "probability": probability[rows],
+        "score": scores[rows],
+        "seen_in_training": classifier.seen_in_training_[rows],
     }
     if outcome.reviewed is not None:
         columns["judged"] = np.array(outcome.reviewed.said())[rows]
     if X is not None:
-        columns["reasons"] = reasons_column(outcome.classifier, X, rows)
+        columns["reasons"] = reasons_column(classifier, X, rows)
     with replacing(outcome.folder / f"scores.{form}") as temporary:
-        write = pd.DataFrame(columns).to_csv if form == "csv" else pd.DataFrame(columns).to_parquet
+        listed = pd.DataFrame(columns)
+        write = defused_frame(listed).to_csv if form == "csv" else listed.to_parquet
         write(temporary, index=False)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import socket
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,16 +11,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from punce.errors import InputError, WriteError
-from punce.storage.parts import is_pattern, part_files, require_matches
-
-_HOST = f"{zlib.crc32(socket.gethostname().encode()):08x}-"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it takes the place of `path` if the block ends well and is removed if not."""
-    # Workers on several machines may write to one disk, and in containers they often have the same number.
-    temporary = path.with_name(f".{path.name}.{_HOST}{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -63,15 +57,50 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def existing(path: str | Path) -> Path:
-    """The path of a file or folder that is there, or a pattern that matches; the error names similar files."""
+    """The path of a file or folder that is there; the error names files with a similar name."""
     path = Path(path).expanduser()
-    if is_pattern(path):
-        return require_matches(path)
-    if not path.exists():
+    if not _is_there(path) and path.is_symlink():
+        raise InputError(f"{path} is a link to nothing, or to itself; name the file it should lead to")
+    if not _is_there(path):
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         near = difflib.get_close_matches(path.name, siblings, n=2)
         raise InputError(f"{path} does not exist" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    if not path.is_file() and not path.is_dir():  # files are read more than once, which a pipe cannot be
+        raise InputError(f"{path} is no file and no folder but a pipe or a device; write its content to a file first")
     return path
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise InputError(f"{str(path)[:200]} cannot be looked at: {error.strerror or error}") from error
+
+
+def check_output(out: Path) -> None:
+    """Refuse a place at which no file can be written, whatever the disk: a folder, or a path through a file."""
+    if _is_there(out) and out.is_dir():
+        raise InputError(f"{out} is a folder; name a file with --out")
+    _check_parents(out, "--out")
+
+
+def check_output_folder(out: Path, option: str = "--out") -> None:
+    """Refuse a place at which no folder can be made: a file, a link to nothing, or a path through one."""
+    if not _is_there(out) and out.is_symlink():
+        raise InputError(f"{out} is a link to nothing, or to itself; name another folder with {option}")
+    if _is_there(out) and not out.is_dir():
+        raise InputError(f"{out} is a file; name a folder with {option}")
+    _check_parents(out, option)
+
+
+def _check_parents(out: Path, option: str) -> None:
+    for parent in out.parents:
+        if not _is_there(parent) and parent.is_symlink():
+            raise InputError(f"{parent} is a link to nothing, or to itself; name another place with {option}")
+        if _is_there(parent):
+            if not parent.is_dir():
+                raise InputError(f"{out} cannot be made: {parent} is a file; name another place with {option}")
+            return
 
 
 def file_and_table(path: str | Path, table: str | None = None) -> tuple[Path, str | None]:
@@ -87,12 +116,8 @@ def file_and_table(path: str | Path, table: str | None = None) -> tuple[Path, st
 def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
     """Refuse to write a result over a file that is read, or over one in a folder that is read."""
     for source in inputs:
-        if source is not None and out.exists() and any(_is_or_holds(one, out) for one in _read_files(source)):
+        if source is not None and out.exists() and _is_or_holds(source.expanduser(), out):
             raise InputError(f"{out} would replace what the command reads ({source}); name another file with --out")
-
-
-def _read_files(source: Path) -> list[Path]:
-    return part_files(source) if is_pattern(source) else [source.expanduser()]
 
 
 def _is_or_holds(source: Path, file: Path) -> bool:

@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from punce.errors import InputError, PunceError, WriteError
-from punce.storage.tensor_folder import MANIFEST, Listed, fill_folder, size_in_words, storable
+from punce.storage.tensor_folder import MANIFEST, STORABLE, Listed, fill_folder, size_in_words, storable
 
 FORMAT = 1
 _TENSORS, _CONTENT = "model.safetensors", "model.json"
 _FILES = {_TENSORS, _CONTENT, MANIFEST}
+_LARGEST_MANIFEST = 1 << 20  # bytes
+_MAY_BE_WILD = ("seen.",)  # what the columns held, to compare with
+_MAY_BE_INFINITE = (".edges", ".threshold")  # the last bin has no end
 
 
 class ModelFileError(PunceError):
@@ -69,9 +73,21 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ModelFileError(f"{folder} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise ModelFileError(f"{folder / _CONTENT} holds no JSON object: not a punce model")
+    _refuse_wild_numbers(folder, tensors)
     if content.get("format") != FORMAT:
         raise ModelFileError(f"{folder} has model format {content.get('format')!r}; this punce reads format {FORMAT}")
     return tensors, content
+
+
+def _refuse_wild_numbers(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """Weights that are not numbers would pass for a model: rows it cannot score get the share of positives."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in STORABLE:
+            raise ModelFileError(f"{folder / _TENSORS}: {name!r} is {tensor.dtype}, which punce does not write")
+        if not tensor.is_floating_point() or name.startswith(_MAY_BE_WILD):
+            continue
+        if bool(tensor.isnan().any()) or (not name.endswith(_MAY_BE_INFINITE) and bool(tensor.isinf().any())):
+            raise ModelFileError(f"{folder / _TENSORS}: {name!r} holds NaN or infinite numbers; fit again")
 
 
 def _refuse_to_replace(folder: Path) -> None:
@@ -124,6 +140,8 @@ def _replace(temporary: Path, folder: Path) -> None:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
+        if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > _LARGEST_MANIFEST:
+            raise ModelFileError(f"{path} is not a manifest that punce wrote: a link, or too large")
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise ModelFileError(f"{path.parent} holds no model: {path.name} is missing") from None
@@ -134,9 +152,13 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _verified(path: Path, digest: Any) -> bytes:
     try:
-        data = path.read_bytes()
+        if not stat.S_ISREG(path.lstat().st_mode):  # a link may lead to a device without an end, a pipe waits for ever
+            raise ModelFileError(f"{path} is no regular file but a link or a device; copy the model again")
+        with path.open("rb") as file:  # in pieces first: what is not as announced is never taken into memory
+            seen = hashlib.file_digest(file, "sha256").hexdigest()
+        data = path.read_bytes() if seen == digest else None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    if hashlib.sha256(data).hexdigest() != digest:
+    if data is None or hashlib.sha256(data).hexdigest() != digest:  # again: it may have changed in between
         raise ModelFileError(f"{path} does not match its manifest: it is damaged or was changed; copy the model again")
     return data

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -106,8 +105,7 @@ def _work(tasks: Sequence[Callable[[], T]], places: int, sink: Connection) -> No
                     result, error = tasks[place[0]](), None
                 except Exception as raised:
                     result, error = None, raised
-            # Plain pickle: send() would leave a tensor in memory of this copy, which is gone when the other side looks.
-            sink.send_bytes(pickle.dumps((place[0], result, error, [warning.message for warning in caught])))
+            sink.send((place[0], result, error, [warning.message for warning in caught]))
 
 
 def _in_order(sources: list[Connection], count: int) -> Iterator[T]:

@@ -18,12 +18,12 @@ from punce.errors import InputError
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, Verdict
 from punce.report.rows import as_picture
 from punce.storage.files import existing, replacing, write_text
+from punce.storage.formulas import defused, restored
 
 _YES = {"yes", "y", "1", "true", "t", "positive", "pos", "+", "x", "wahr", "vrai", "ja", "oui", "si", "sí"}
 _NO = {"no", "n", "0", "-1", "false", "f", "negative", "neg", "-", "falsch", "faux", "nein", "non"}
 _UNSURE = {"unsure", "u", "?", "maybe", "unknown", "nan", "none", "na", "n/a"}
 _OWN = ("key", "id", "verdict", "probability")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
 _SHOWN = 5
 
 
@@ -40,7 +40,7 @@ def write_rows(path: Path, drawn: list[DrawnRow], data: UserData, probability: d
     rows = np.array([one.row for one in drawn], dtype=np.intp)
     columns: dict[str, Any] = {
         "key": [one.key for one in drawn],
-        "id": [_plain_text(one.id) for one in drawn],
+        "id": [defused(one.id) for one in drawn],
         "verdict": [""] * len(drawn),
     }
     if probability is not None:
@@ -52,9 +52,9 @@ def write_rows(path: Path, drawn: list[DrawnRow], data: UserData, probability: d
 def _shown(folder: Path, drawn: list[DrawnRow], some: UserData) -> dict[str, list[Any]]:
     """What a person needs to see of the rows, by column."""
     if isinstance(some.features, pd.DataFrame):
-        return {str(name): [_plain_text(value) for value in column] for name, column in some.features.items()}
+        return {str(name): [defused(value) for value in column] for name, column in some.features.items()}
     if some.kind == "text":
-        return {"text": [_plain_text(text) for text in some.features]}
+        return {"text": [defused(text) for text in some.features]}
     if isinstance(some.features, ImageFiles):
         return {"picture": [str((some.features.folder / name).resolve()) for name in some.features.names]}
     if some.kind == "image":
@@ -72,12 +72,7 @@ def _saved(folder: Path, one: DrawnRow, pixels: Any) -> Path:
 
 def _free_name(name: str) -> str:
     """The name of a column of the data; the review's own names are taken."""
-    return str(_plain_text(f"{name} (data)" if name.strip().casefold() in _OWN else name))
-
-
-def _plain_text(value: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets a quote before it; everything else is left as it is."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return str(defused(f"{name} (data)" if name.strip().casefold() in _OWN else name))
 
 
 def refuse_to_lose(path: Path, known: Iterable[Verdict]) -> None:
@@ -152,7 +147,7 @@ def _as_id(value: Any, known: dict[str, list[str]]) -> str:
     name = str(value).strip()
     if name not in known and name.endswith(".0") and name[:-2] in known:
         return name[:-2]
-    return name[1:] if name not in known and name[1:] in known and name.startswith("'") else name
+    return restored(name) if name not in known and restored(name) in known else name
 
 
 def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:

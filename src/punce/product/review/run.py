@@ -20,7 +20,9 @@ from punce.labels import UNLABELLED, Labels
 from punce.product.plan import DataOptions
 from punce.report.json_tree import load_json
 from punce.storage.files import file_and_table
-from punce.storage.parts import is_pattern
+from punce.storage.formulas import restored
+
+_NUMBERS = {"row": np.int64, "probability": np.float64, "score": np.float64}
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,7 @@ class ScoredRun:
     def data(self) -> UserData:
         """The rows again, read as the fit read them; refused if the file is another one now."""
         asked = self.config["data"]
-        path = file_and_table(asked["path"])[0].expanduser()
-        if not (path.exists() or is_pattern(path)):
+        if not file_and_table(asked["path"])[0].expanduser().exists():
             raise InputError(f"{asked['path']}, which {self.folder} was fitted on, is not here; name it with --data")
         options: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in asked.items()}
         data = DataOptions(**options).read()
@@ -72,10 +73,11 @@ def scored_run(folder: Path) -> ScoredRun:
     if not (folder / "config.json").exists():
         raise InputError(f"{folder} holds no config.json: it is not a run folder of punce fit")
     config = load_json(folder / "config.json")
-    if not config.get("finished"):
+    if not isinstance(config, dict) or not config.get("finished"):
         raise InputError(f"{folder} holds a run that is not finished; repeat its punce fit")
+    _check_config(config, folder / "config.json")
     listed = _ranked_list(folder).sort_values("row")
-    numbers = load_json(folder / "metrics.json")
+    threshold, claims = _claimed(folder / "metrics.json")
     leaked = listed["row"][listed["seen_in_training"].astype(bool) & (listed["judged"] != "")]
     return ScoredRun(
         folder=folder,
@@ -84,22 +86,56 @@ def scored_run(folder: Path) -> ScoredRun:
         ids=[str(name) for name in listed["id"]],
         probability=listed["probability"].to_numpy(dtype=np.float64),
         score=listed["score"].to_numpy(dtype=np.float64),
-        threshold=float(numbers["threshold"]),
-        claims=_claims(numbers),
+        threshold=threshold,
+        claims=claims,
         leaked=frozenset(leaked.tolist()),
     )
 
 
+def _check_config(config: dict[str, Any], file: Path) -> None:
+    """Refuse what is no configuration of a run, before something else fails on it."""
+    try:
+        DataOptions(**config["data"])
+        int(config["rows"])
+        config["model"].get("prior")
+        if not isinstance(config["data"]["path"], str):
+            raise TypeError("data.path is no text")
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+        raise InputError(f"{file} is damaged or was changed ({error}); fit again") from error
+
+
+def _claimed(file: Path) -> tuple[float, dict[Quantity, Estimate]]:
+    """Threshold and claims of metrics.json."""
+    numbers = load_json(file)
+    try:
+        return float(numbers["threshold"]), _claims(numbers)
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+        raise InputError(f"{file} is damaged or was changed ({error!r}); fit again to rewrite it") from error
+
+
 def _ranked_list(folder: Path) -> pd.DataFrame:
-    if (folder / "scores.parquet").exists():
-        listed = pd.read_parquet(folder / "scores.parquet")
-    elif (folder / "scores.csv").exists():
-        listed = pd.read_csv(folder / "scores.csv", dtype={"id": "str"}, keep_default_na=False)
-    else:
+    file = next((file for name in ("scores.parquet", "scores.csv") if (file := folder / name).exists()), None)
+    if file is None:
         raise InputError(f"{folder} holds no scores.parquet or scores.csv; fit again")
+    try:
+        listed = _listed(file)
+        numbers = {name: listed[name].astype(kind) for name, kind in _NUMBERS.items()}
+        if not all(np.isfinite(column).all() for column in numbers.values()):
+            raise ValueError("a number is missing or infinite")
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:  # Arrow's errors are among them
+        what = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{file} cannot be read ({what[:200]}): it is damaged or was changed; fit again") from error
+    listed = listed.assign(**numbers)
     # Runs of earlier versions, and runs without verdicts, lack these.
     missing = {name: value for name, value in (("seen_in_training", False), ("judged", "")) if name not in listed}
     return listed.assign(**missing)
+
+
+def _listed(file: Path) -> pd.DataFrame:
+    if file.suffix == ".parquet":
+        return pd.read_parquet(file)
+    listed = pd.read_csv(file, dtype={"id": "str"}, keep_default_na=False)
+    return listed.assign(id=[restored(str(name)) for name in listed["id"]])
 
 
 def _claims(numbers: dict[str, Any]) -> dict[Quantity, Estimate]:

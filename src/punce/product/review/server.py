@@ -70,14 +70,14 @@ class Desk:
     def session(self, token: str) -> str:
         """The secret of the session, for the first who has the token."""
         with self._lock:
-            if not self.token or not hmac.compare_digest(token.encode(), self.token.encode()):
+            if not self.token or not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
                 raise RefusedError(HTTPStatus.FORBIDDEN, "this link was used already; start punce review --serve again")
             self.token = ""
         return self._session
 
     def admits(self, session: str) -> bool:
         """Whether a request comes from the page."""
-        return hmac.compare_digest(session.encode(), self._session.encode())
+        return hmac.compare_digest(session.encode("utf-8", "replace"), self._session.encode())
 
     def state(self) -> dict[str, Any]:
         """Every row with its verdict, and the numbers so far."""
@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> dict[str, str]:
         """A small JSON object of strings."""
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
+        if not length.isdecimal() or len(length) > len(str(1 << 64)):
             raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the length of the request is missing")
         if int(length) > _LONGEST_BODY:
             self.close_connection = True  # what was not read must not be taken for the next request
