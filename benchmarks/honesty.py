@@ -127,7 +127,7 @@ def on_table(name: str, n_labelled: int, seed: int) -> dict[str, Any] | None:
     held_out, scores = np.asarray(model._route._model.out_of_fold_scores_), model._route.score(data.test.X)
     own = {"labelled_share": n_labelled / len(y), "scenario": "single_set", "target": "population"}
     for rule in RULES:
-        judged = judge(held_out, sample.labels, model.first_prior_, rule, **own, sees_more=False, seed=seed)
+        judged = judge(held_out, sample.labels, model.first_prior_, rule, **own, sees_more=True, seed=seed)
         row[rule] = compared(judged, judged.calibrator.probability(scores), scores, y_test)
     return row
 

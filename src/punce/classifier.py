@@ -104,9 +104,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         random_state: seed of everything random: a whole number, None to draw one, or a RandomState to draw it from.
 
     Attributes:
-        prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from a cheap model before
-            training, or second_prior_, from the learned scores (None if the prior was given; on tables only shown),
-            and both_prior_, with the labelled negatives, if there are any.
+        prior_: the PriorEstimate that probabilities and quality rest on: first_prior_, from cheap models before
+            training, combined with second_prior_, from the learned scores (None if the prior was given), and with
+            both_prior_, from the labelled negatives, if there are any.
         scores_: P(y=1 | x) of the training rows, for the target as all probabilities, from models that did not see the
             row wherever there is one; ``predict_proba`` of the same rows is what the final model says, and flatters.
         seen_in_training_: the training rows whose label was used by the model that made their entry of scores_.

@@ -57,6 +57,13 @@ def test_what_cannot_be_known_or_is_given_takes_no_part() -> None:
     assert combine(given, one) == given
 
 
+def test_copies_of_labelled_rows_bound_the_share_whatever_the_second_estimate_says() -> None:
+    first = estimate(0.5, 0.6)
+    first = dataclasses.replace(first, diagnostics={**first.diagnostics, "copies": 0.45})
+    found = combine(first, estimate(0.1, 0.12))
+    assert (found.value, found.low) == (0.45, 0.45)
+
+
 def test_the_reason_is_stored_and_older_files_have_none() -> None:
     unknown = dataclasses.replace(estimate(0.0, 1.0, "alike"), diagnostics={})
     content = prior_to_json(unknown)

@@ -106,7 +106,8 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
     Both rest on the same rows, so their errors go together: the interval does not shrink as that of two independent
     estimates would. Its half-widths are the weighted root mean squares of the distances to each one's own ends, so
     an estimate far from the other widens it. Scores that leave the classes mixed have a wide interval and little
-    weight. What cannot be known (see `PriorEstimate.reason`) takes no part; a given prior is used as it is.
+    weight. The share is at least that of copies of labelled rows, which are known positives. What cannot be known (see
+    `PriorEstimate.reason`) takes no part; a given prior is used as it is.
     """
     if second is None or second.reason or is_given(first):
         return first
@@ -119,7 +120,9 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
     below, above = (
         float(np.sqrt(weights @ (end**2 + (_Z_90 * (values - value)) ** 2))) for end in (values - lows, highs - values)
     )
-    return first.moved(value, max(0.0, value - below), min(1.0, value + above))
+    least = float(first.diagnostics.get("copies", 0.0))
+    value = max(value, least)
+    return first.moved(value, max(least, value - below), min(1.0, value + above))
 
 
 def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> PriorEstimate:

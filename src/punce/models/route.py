@@ -103,7 +103,7 @@ class Fitted:
     notes: tuple[str, ...] = ()
     """What a person should know about how the rows were read."""
     sees_more: bool = True
-    """Whether a learned representation can tell rows apart that the first prior's model could not."""
+    """Whether the scores can tell rows apart that the first prior's models could not."""
     training_scores: Floats | None = None
     """Every training row's score, by a model that did not see the row where one exists. Shape: (n,)."""
     seen: npt.NDArray[np.bool_] | None = None

@@ -107,8 +107,7 @@ class TableRoute:
         self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
         notes += self._about_leak(table.values, labels, scores, settings.random_state)
-        # boosted trees on the same columns, twice
-        fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_), sees_more=False)
+        fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_))
         return replace(fitted, features=lambda some: _dense(table.values[some], table.categorical))
 
     def score(self, X: Any) -> Floats:
