@@ -14,7 +14,7 @@ Nothing here ran on a GPU: FLOPs are a property of the computation. Hours and mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
@@ -172,8 +172,11 @@ def transfer(cell: Cell) -> float:
     if kind == "fewshot":
         return _few_shot(settings)
     row, (n, n_test) = row_costs(cell.encoder.name), SIZES[cell.data.source]
-    if kind == "probe":
+    if kind in ("probe", "head"):
         return float((n + n_test) * row["features"])
+    if cell.transfer.rates:  # every rate is tried, after a probe for the head at which they begin
+        one = replace(cell, transfer=replace(cell.transfer, rates=(), start=None))
+        return len(cell.transfer.rates) * transfer(one) + n * row["features"]
     epochs, batch = int(settings["epochs"]), int(settings["batch_size"])  # type: ignore[arg-type]
     labels = labels_of(cell)
     train, held_out = holdout_split(labels, settings["validation_share"], 0)  # type: ignore[arg-type]
@@ -185,8 +188,12 @@ def transfer(cell: Cell) -> float:
 
 
 def _few_shot(settings: dict[str, Any]) -> float:
-    """Two views of every row of every step; validation is a tenth of that and left out."""
-    return float(int(settings.get("steps", 0)) * int(settings["batch_size"]) * 2 * sentence_cost())
+    """Two views of every row of every step; validation is a tenth of that and left out.
+
+    Cross-entropy alone has no term for unlabelled rows, and the stage does not compute them.
+    """
+    share = 1.0 if settings["loss"] is not None else float(settings["labelled_share"])
+    return float(int(settings.get("steps", 0)) * share * int(settings["batch_size"]) * 2 * sentence_cost())
 
 
 def total(cells: Iterable[Cell]) -> tuple[float, int, int]:

@@ -57,7 +57,7 @@ def cells_of(names: Iterable[str], scale: Scale, seeds: Iterable[int] | None = N
 def fill(
     results: Path,
     names: Iterable[str] = tuple(EXPERIMENTS),
-    scale: str = "laptop",
+    scale: str = "laptop1",
     seeds: Iterable[int] | None = None,
     value: Value = level,
 ) -> list[Cell]:

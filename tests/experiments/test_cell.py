@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from punce.experiments.cell import VERSIONS, Cell, config_key, options
+from punce.stages.probe import ProbeConfig
+from punce.views import digit
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
 OTHER = {
@@ -19,6 +21,9 @@ OTHER = {
     "optimizer": "sgd",
     "loss_options": options(tau_plus=0.3),
     "risk_options": options(beta=0.5),
+    "start": ProbeConfig(),
+    "rates": (1e-3,),
+    "view": digit(),
 }
 FROM_THE_CELL = {"pretraining.config.seed", "pretraining.config.monitor_prior", "transfer.config.seed"}
 """What a stage is told by the cell when it runs: set in the configuration, it would have no effect."""

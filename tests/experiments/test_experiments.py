@@ -21,7 +21,7 @@ scales = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @experiments
 def test_places_lie_in_rows_and_columns_and_every_row_is_used_somewhere(experiment: Experiment, scale: Scale) -> None:
     cells = experiment.cells(scale)
-    assert cells
+    assert cells or scale.name not in ("paper", "laptop", "smoke")
     for (row, column), found in cells.items():
         assert row in experiment.rows
         assert column in experiment.columns
@@ -47,8 +47,7 @@ def test_cells_name_things_that_exist(experiment: Experiment, scale: Scale) -> N
 
 def test_every_prior_estimator_is_compared() -> None:
     compared = {row.split("/")[-1] for row in EXPERIMENTS["prior_methods"].rows}
-    # The two newest joined after the stored runs, whose cells and hashes must not change.
-    assert compared == {"true", *PRIORS} - {"combined", "roc"}
+    assert compared == {"true", *PRIORS}
 
 
 def test_seeds_can_be_given() -> None:
@@ -65,12 +64,15 @@ def test_the_same_number_is_one_cell_in_every_table() -> None:
         assert tables["figure1"]["mnist/mlp/punce", "1k"] == [punce]
         assert tables["ablation_losses"]["mnist/mlp/punce", "1k"] == [punce]
         assert tables["ablation_probing"]["mnist/mlp/nnpu", "1k"] == [punce]
+        assert tables["seeds_spread"]["mnist/mlp/punce", "1k"] == [punce]
+        assert tables["tsne"]["mnist/mlp", "punce 1k"][0].encoder_name == punce.encoder_name
         assert tables["sensitivity_prior"]["mnist/mlp/loss and probe", "0"] == [punce]
         assert tables["prior_methods"]["mnist/mlp/true", "punce"] == [punce]
         assert tables["scenarios"]["mnist/mlp/single_set/1k", "punce"] == [punce]
         assert tables["biased_labels"]["mnist/mlp/punce", "0"] == [punce]
-        assert tables["seeds_spread"]["mnist/mlp/punce", "1k"] == [punce]
-        assert tables["tsne"]["mnist/mlp", "punce 1k"][0].encoder_name == punce.encoder_name
+        assert tables["wrong_labels"]["mnist/mlp/punce", "0%"] == [punce]
+        assert tables["label_counts"]["mnist/mlp/punce", "1k"] == [punce]
+        assert tables["heads"]["mnist/mlp/1k", "nnpu"] == [punce]
 
 
 def test_finding_experiments_by_name() -> None:

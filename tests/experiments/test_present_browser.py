@@ -21,7 +21,7 @@ from .synthetic import fill
 def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("results & <b>")
     fill(results, ["table1", "table3", "tsne", "biased_labels"])
-    (path,) = write_all(results, "laptop", ["table1"])
+    (path,) = write_all(results, "laptop1", ["table1"])
     return path
 
 

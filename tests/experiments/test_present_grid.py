@@ -14,7 +14,7 @@ from punce.experiments.store import ResultStore
 
 from .synthetic import fill, level, result, write
 
-LAPTOP = find_scale("laptop")
+LAPTOP = find_scale("laptop1")
 PUNCE_1K = ("mnist/mlp/1k", "punce")
 
 
@@ -79,7 +79,7 @@ def test_seeds_beyond_those_asked_for_count(tmp_path: Path) -> None:
 
 def test_failures_are_named_and_left_out_of_the_mean(tmp_path: Path) -> None:
     cells = fill(tmp_path, ["table1"], value=lambda cell: 90.0 + cell.seed)
-    store = ResultStore(tmp_path, "laptop")
+    store = ResultStore(tmp_path, "laptop1")
     places = EXPERIMENTS["table1"].cells(LAPTOP)
     write(store, places[PUNCE_1K][2], None, "OutOfMemory:\n  no room | for *this*")
     for cell in places["mnist/mlp/1k", "scl"]:
@@ -95,7 +95,7 @@ def test_failures_are_named_and_left_out_of_the_mean(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_a_failure_and_is_left_alone(tmp_path: Path) -> None:
     fill(tmp_path, ["table1"])
-    path = ResultStore(tmp_path, "laptop").path(EXPERIMENTS["table1"].cells(LAPTOP)[PUNCE_1K][0])
+    path = ResultStore(tmp_path, "laptop1").path(EXPERIMENTS["table1"].cells(LAPTOP)[PUNCE_1K][0])
     path.write_bytes(b"\xff{")
     grid = grid_of(tmp_path)
     assert "cannot be read" in grid[PUNCE_1K].failed[0]
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_a_failure_and_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_number_that_is_none_counts_as_missing(tmp_path: Path) -> None:
     cells = EXPERIMENTS["table1"].cells(LAPTOP)[PUNCE_1K]
-    store = ResultStore(tmp_path, "laptop")
+    store = ResultStore(tmp_path, "laptop1")
     write(store, cells[0], {**result(cells[0]), "oracle_accuracy": None, "auc": "0.97"})
     grid = grid_of(tmp_path)
     assert grid[PUNCE_1K].numbers("oracle_accuracy") == {}
@@ -143,7 +143,7 @@ def test_more_seeds_of_one_method_make_no_other_one_behind(tmp_path: Path) -> No
 
 def test_the_legend_says_when_someone_lacks_seeds(tmp_path: Path) -> None:
     fill(tmp_path, ["table1"])
-    store = ResultStore(tmp_path, "laptop")
+    store = ResultStore(tmp_path, "laptop1")
     for cell in EXPERIMENTS["table1"].cells(LAPTOP)["mnist/mlp/1k", "dcl"][1:]:
         write(store, cell, None, "diverged")
     assert "(who lacks some of them is not called best)" in tables.compact(grid_of(tmp_path)).notes[0]

@@ -19,7 +19,7 @@ from punce.experiments.scales import find_scale
 
 from .synthetic import fill, level
 
-LAPTOP = find_scale("laptop")
+LAPTOP = find_scale("laptop1")
 SCL_CLAIM = "PU MNIST (odd/even), MLP: puNCE is ahead of SCL"
 
 
@@ -236,7 +236,7 @@ def said_at(tmp_path: Path, scale: str) -> str:
 
 
 def test_the_opening_says_what_was_chosen_for_punce_and_who_trained_longer(tmp_path: Path) -> None:
-    said = said_at(tmp_path, "laptop")
+    said = said_at(tmp_path, "laptop1")
     bench = LAPTOP.benches["mnist"]
     contrastive, joint, pn = bench.pretraining.config.epochs, bench.joint["nnpu"], bench.joint["pn"]
     assert "were chosen for puNCE, at 10k labels and seed 0, without true labels" in said
@@ -258,7 +258,7 @@ def test_other_scales_say_what_is_theirs(tmp_path: Path) -> None:
     assert "LARS runs at rate 1.0 instead of the paper's 0.01" in said
     assert "chosen for puNCE" not in said
     assert "chosen for puNCE" not in said_at(tmp_path, "smoke")
-    assert "LARS" not in said_at(tmp_path, "laptop")
+    assert "LARS" not in said_at(tmp_path, "laptop1")
 
 
 def test_the_opening_says_at_which_size_this_was_run(tmp_path: Path) -> None:

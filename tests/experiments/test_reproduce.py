@@ -67,7 +67,7 @@ def test_one_step_runs_every_kind_of_cell_and_writes_no_table(tmp_path: Path) ->
     options = ["--one-step", "--seeds", "1", "--only", "mnist", "--only", "1k", "--results", tmp_path]
     done = punce("reproduce", "table2", "table3", *options)
     assert done.exit_code == 0, done.output
-    assert len(list((tmp_path / "smoke-one-step").glob("*.json"))) == 8
+    assert len(list((tmp_path / "smoke-one-step").glob("*.json"))) == 9
     assert not (tmp_path / "smoke").exists()
 
 

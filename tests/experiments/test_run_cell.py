@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from punce.experiments.job import Job, told_prior
 from punce.experiments.run_cell import run_cell
 from punce.experiments.sources import draw_labels, generated_shapes, load_rows
 from punce.labels import UNLABELLED
+from punce.models.portfolio.heads import HEADS
+from punce.stages.transfer import Problem, TrainedHead, train_head
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
 KINDS = [
@@ -132,6 +135,55 @@ def test_generated_pictures_are_the_same_every_time_and_have_both_classes() -> N
     assert 0.3 < first.train.y_true.mean() < 0.5
 
 
-def test_a_probe_without_pretraining_is_refused(tmp_path: Path) -> None:
+def test_fine_tuning_without_pretraining_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this transfer needs a pretrained encoder"):
-        run_cell(replace(punce(), pretraining=None), tmp_path)
+        run_cell(replace(punce(transfer="finetune"), pretraining=None), tmp_path)
+
+
+def test_a_probe_on_random_weights_is_the_control(tmp_path: Path) -> None:
+    result = run_cell(SMOKE.untrained("mnist", "mlp", "nnpu", "1k"), tmp_path).result
+    assert len(result["curve"]) == SMOKE.benches["mnist"].probe.epochs
+    assert not list(tmp_path.iterdir())  # no encoder is kept
+
+
+def test_fine_tuning_begins_at_the_probe_and_takes_the_rate_of_the_lower_risk(
+    encoders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[tuple[float, bool, float]] = []
+
+    def watched(config: Any, problem: Problem) -> TrainedHead:
+        head = train_head(config, problem)
+        if problem.encoder is not None and config.__class__.__name__ == "FinetuneConfig":
+            lowest = min(row["held_out_risk"] for row in head.history)
+            tried.append((config.lr, problem.start is not None, lowest))
+        return head
+
+    monkeypatch.setattr("punce.experiments.job.train_head", watched)
+    result = run_cell(punce(transfer="finetune"), encoders).result
+    assert [rate for rate, _, _ in tried] == [1e-3, 1e-4]
+    assert all(started for _, started, _ in tried)
+    assert result["rate"] == min(tried, key=lambda one: one[2])[0]
+    assert result["held_out_pu_risk"] == pytest.approx(min(risk for *_, risk in tried), abs=1e-6)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_heads_of_the_portfolio_call_the_prior_positive(head: str, encoders: Path) -> None:
+    result = run_cell(SMOKE.portfolio("mnist", "mlp", "punce", "1k", head=head), encoders).result
+    assert 50 < result["test_accuracy"] <= 100
+    assert result["curve"] == []
+
+
+def test_wrong_labels_are_negatives_and_leave_the_prior_exact() -> None:
+    rows = load_rows("digits", 500, 200)
+    sample = draw_labels(punce(label_noise=0.1).data, rows, 0)
+    labelled = rows.y_true[sample.labels == 1]
+    assert (len(labelled), int((labelled == 0).sum())) == (40, 4)
+    assert sample.prior == pytest.approx(rows.y_true[sample.labels == 0].mean())
+
+
+def test_the_share_of_positives_can_be_lowered() -> None:
+    rows = load_rows("digits", 500, 200, 0.05)
+    assert rows.y_true.mean() == pytest.approx(0.05, abs=0.005)
+    assert rows.y_test.mean() == pytest.approx(0.05, abs=0.01)
+    with pytest.raises(InputError, match=r"positive_share 0\.9"):
+        load_rows("digits", 500, 200, 0.9)

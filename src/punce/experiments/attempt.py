@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from punce import __version__
 from punce.errors import InputError, PunceError, WriteError
 from punce.experiments.cell import Cell
+from punce.experiments.code import code_hashes
 from punce.experiments.encoder_cache import EncoderBusyError
 from punce.experiments.machine import facts
 from punce.experiments.store import Record, ResultStore
@@ -82,7 +83,8 @@ def _run(task: Task, store: ResultStore) -> Report:
     outcome = _outcome(cell, task.results / "encoders", folder)
     seconds = {**outcome.seconds, "total": round(time.perf_counter() - began, 2)}
     attempts = 1 if before is None else before.attempts + 1
-    store.write(Record(cell.key, cell.config(), "done", outcome.result, None, attempts, seconds, facts(), __version__))
+    made_by = (facts(), __version__, code_hashes())
+    store.write(Record(cell.key, cell.config(), "done", outcome.result, None, attempts, seconds, *made_by))
     # Only now: checkpoints must outlive anything that can go wrong before the result is on disk.
     shutil.rmtree(folder, ignore_errors=True)
     return Report("done", seconds["total"], outcome.result.get("test_accuracy"))

@@ -30,6 +30,14 @@ def _longer(on: Network, share: str, column: str) -> Cell | None:
     return on.pnu("punce", share, times=5) if column == "punce 5x" else on.pnu(column, share)
 
 
+_SIZES = ("20", "100", "300", "1k", "3k", "10k")
+_HEADS = ("self_consistent", "logistic", "weighted_logistic")
+
+
+def _head(on: Network, n_p: str, head: str) -> Cell | None:
+    return on.contrastive("punce", n_p) if head == "nnpu" else on.portfolio("punce", n_p, head)
+
+
 BEYOND = (
     Experiment(
         name="sensitivity_prior",
@@ -46,17 +54,17 @@ BEYOND = (
         title="Accuracy with an estimated prior",
         # The estimate is used in loss and probe; it is stored in the result's "prior".
         make=lambda on, method, loss: on.contrastive(loss, "1k", loss_prior=method, risk_prior=method),
-        parts=("true", "bbe", "tedn", "dedpul", "km1", "km2", "pen_l1", "tice", "elkan_noto"),
+        parts=("true", "bbe", "tedn", "dedpul", "km1", "km2", "pen_l1", "tice", "elkan_noto", "combined", "roc"),
         columns=("punce",),
         heads=("prior by", "pretraining loss"),
-        seeds={"paper": 5, "laptop": 1, "smoke": 1},
+        seeds={"smoke": 1},
         control="true",
     ),
     Experiment(
         name="scenarios",
         title="One sample or two",
         make=_scenario,
-        parts=("single_set/1k", "single_set/10k", "case_control/1k", "case_control/10k"),
+        parts=tuple(f"{scenario}/{n_p}" for scenario in ("single_set", "case_control") for n_p in ("1k", "3k", "10k")),
         columns=("nnpu", "punce"),
         heads=("scenario", "n_P", "method"),
         control="single_set",
@@ -76,7 +84,7 @@ BEYOND = (
         name="row_probabilities",
         title="Positives alone: the prior for every row, or a probability for each",
         make=lambda on, n_p, loss: on.contrastive(loss, n_p),
-        parts=("1k",),
+        parts=("1k", "3k", "10k"),
         columns=("punce", "posterior pu"),
         heads=("n_P", "pretraining loss"),
         control="punce",
@@ -88,7 +96,7 @@ BEYOND = (
         parts=("1%", "5%", "10%"),
         columns=("punce", "punce 5x", "posterior"),
         heads=("labelled", "pretraining loss"),
-        seeds={"paper": 1, "laptop": 1, "smoke": 1},
+        seeds=dict.fromkeys(("paper", "laptop", "laptop1", "smoke"), 1),
     ),
     Experiment(
         name="seeds_spread",
@@ -97,6 +105,43 @@ BEYOND = (
         parts=("nnpu", "punce"),
         columns=("1k",),
         heads=("method", "n_P"),
-        seeds={"paper": 10, "laptop": 5, "smoke": 3},  # more than the tables use
+        seeds={"paper": 10, "laptop1": 5, "laptop": 5, "smoke": 3},  # more than the tables use
+    ),
+    Experiment(
+        name="wrong_labels",
+        title="Negatives among the labelled rows",
+        make=lambda on, method, share: on.method(method, "1k", label_noise=float(share.rstrip("%")) / 100),
+        kind="curves",
+        parts=("nnpu", "scl", "punce"),
+        columns=("0%", "5%", "10%"),
+        heads=("method", "wrong labels"),
+        control="0%",
+    ),
+    Experiment(
+        name="imbalance",
+        title="Few positives in the population",
+        make=lambda on, method, share: on.method(method, "100", positive_share=float(share.rstrip("%")) / 100),
+        parts=("nnpu", "scl", "punce"),
+        columns=("5%", "20%"),
+        heads=("method", "share of positives"),
+        note="100 labelled rows; both parts have this share of positives. Accuracy of a constant answer: 95 and 80.",
+    ),
+    Experiment(
+        name="label_counts",
+        title="Methods against the number of labels, from 20 on",
+        make=Network.method,
+        kind="curves",
+        parts=("nnpu", "infonce", "scl", "punce", "posterior pu"),
+        columns=_SIZES,
+        heads=("method", "n_P"),
+    ),
+    Experiment(
+        name="heads",
+        title="Heads of the portfolio against nnPU on puNCE features",
+        make=_head,
+        parts=_SIZES,
+        columns=("nnpu", *_HEADS),
+        heads=("n_P", "head"),
+        control="nnpu",
     ),
 )

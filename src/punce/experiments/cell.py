@@ -15,15 +15,26 @@ from punce.encoders.transformer import Pooling
 from punce.labels import Setting
 from punce.scenario import Scenario
 from punce.stages.fewshot import FewshotConfig
+from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
+from punce.stages.probe import ProbeConfig
 from punce.stages.transfer import HeadConfig
 from punce.views import Image
 
-VERSIONS: dict[str, int] = {"pretrain": 1, "probe": 1, "finetune": 1, "joint": 1, "selfpu": 1, "vpu": 1, "fewshot": 1}
+VERSIONS: dict[str, int] = {
+    "pretrain": 1,
+    "probe": 1,
+    "finetune": 1,
+    "joint": 1,
+    "selfpu": 1,
+    "vpu": 1,
+    "fewshot": 1,
+    "head": 1,
+}
 """Raise a stage's number when its code changes so that the same configuration gives another result: what was stored
 before then keeps its old name, and only the cells of that stage are done again."""
 
-TransferKind = Literal["probe", "finetune", "joint", "selfpu", "vpu", "fewshot"]
+TransferKind = Literal["probe", "finetune", "joint", "selfpu", "vpu", "fewshot", "head"]
 PriorSpec = str | float
 """Which prior an algorithm is told: ``"true"``, ``"true+0.1"``, a number, or the name of an estimator such as "bbe"."""
 
@@ -46,7 +57,9 @@ class DataSpec:
     `source` is a benchmark set, or "shapes" (generated). In the "pu" setting `n_labelled` positives are labelled, in
     "pnu" that many rows of either class. `label_bias` > 0 labels bright images more often: the weight of a positive
     is exp(label_bias · standardised brightness). `n_train` and `n_test` cut the set down to a fixed random part.
-    `n_unlabelled` is for few-shot text, which takes that many unlabelled rows and drops the others.
+    `n_unlabelled` is for few-shot text, which takes that many unlabelled rows and drops the others. `label_noise` is
+    the share of labelled rows that are negatives in truth. `positive_share` drops positives of both parts at random
+    until they are that share of them.
     """
 
     source: str
@@ -57,6 +70,12 @@ class DataSpec:
     n_train: int | None = None
     n_test: int | None = None
     n_unlabelled: int | None = None
+    label_noise: float = 0.0
+    positive_share: float | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON; what was added later is named only where it says something, so that old names last."""
+        return _without_defaults(asdict(self), DataSpec, "label_noise", "positive_share")
 
 
 @dataclass(frozen=True)
@@ -108,27 +127,46 @@ class TextConfig(FewshotConfig):
 
 
 @dataclass(frozen=True)
+class PortfolioConfig:
+    """A head of :data:`punce.models.portfolio.heads.HEADS` on features that stay as they are."""
+
+    head: str
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Transfer:
     """From an encoder, or from nothing, to a classifier.
 
     `config` is that of the stage; its seed follows from the cell. `risk` is a name in :data:`punce.risks.RISKS` with
     its `risk_options`; None where the stage has its own objective. `prior` is what risk and selection are told.
+    Fine-tuning may begin at the head of a probe, `start`, and choose among `rates` by the held-out PU risk. `view_name`
+    and `view` are those of rows that no pretraining sees; None is the default view of the source.
     """
 
     kind: TransferKind
-    config: HeadConfig | TextConfig
+    config: HeadConfig | TextConfig | PortfolioConfig
     risk: str | None = None
     risk_options: Options = ()
     prior: PriorSpec = "true"
+    start: ProbeConfig | None = None
+    rates: tuple[float, ...] = ()
+    view_name: str | None = None
+    view: Image | None = None
 
     def plain(self) -> dict[str, Any]:
         """As plain JSON, under the names that stored results have."""
+        start = None if self.start is None else _without(asdict(self.start), "seed")
+        later = {"start": start, "rates": list(self.rates), "view": self.view_name}
+        settings = {"view_settings": asdict(self.view)} if self.view is not None else {}
         return {
             "kind": self.kind,
             "settings": _without(asdict(self.config), "seed"),
             "risk": self.risk,
             "risk_settings": dict(self.risk_options),
             "prior": self.prior,
+            **{name: value for name, value in later.items() if value},
+            **settings,
         }
 
 
@@ -150,7 +188,7 @@ class Cell:
 
     def config(self) -> dict[str, Any]:
         """As plain JSON: what :attr:`key` hashes and a result file keeps."""
-        transfer, data = self.transfer.plain(), asdict(self.data)
+        transfer, data = self.transfer.plain(), self.data.plain()
         return self._plain(protocol=self._protocol(), data=data, transfer=transfer, embedding=self.embedding)
 
     def _plain(self, **more: Any) -> dict[str, Any]:
@@ -180,9 +218,9 @@ class Cell:
         """The part of the configuration that decides the pretrained encoder; None without pretraining."""
         if self.pretraining is None:
             return None
-        data = _without(asdict(self.data), "n_test", "n_unlabelled")  # those rows take no part in pretraining
+        data = _without(self.data.plain(), "n_test", "n_unlabelled")  # those rows take no part in pretraining
         if self.pretraining.loss in LABEL_FREE:
-            data = {name: data[name] for name in ("source", "n_train")}
+            data = {name: data[name] for name in ("source", "n_train", "positive_share") if name in data}
         return self._plain(protocol=VERSIONS["pretrain"], data=data)
 
     @property
@@ -197,6 +235,9 @@ class Cell:
         parts = [f"{data.source} {data.setting} {data.n_labelled} labelled"]
         parts += [data.scenario] if data.scenario != "single_set" else []
         parts += [f"label bias {data.label_bias:g}"] if data.label_bias else []
+        parts += [f"label noise {data.label_noise:g}"] if data.label_noise else []
+        parts += [f"{100 * data.positive_share:g} % positive"] if data.positive_share else []
+        parts += [f"{data.n_train} rows"] if data.n_train else []
         parts += [f"{self.encoder.name} ×{self.encoder.width:g}"]
         if pretraining is not None:
             told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
@@ -204,7 +245,9 @@ class Cell:
             loss = pretraining.loss if form is None else f"{pretraining.loss} {form}"
             parts += [f"{loss}{told} {pretraining.config.epochs} epochs"]
         told = "" if transfer.prior == "true" else f" (prior {transfer.prior})"
-        parts += [f"{transfer.kind} {transfer.risk or ''}".rstrip() + told]
+        rate = f" at {transfer.config.lr:g}" if isinstance(transfer.config, FinetuneConfig) else ""
+        what = transfer.config.head if isinstance(transfer.config, PortfolioConfig) else transfer.risk or ""
+        parts += [f"{transfer.kind} {what}".rstrip() + told + rate]
         parts += ["t-SNE"] if self.embedding else []
         return ", ".join([*parts, f"seed {self.seed}"])
 
@@ -222,3 +265,8 @@ def config_key(config: dict[str, Any]) -> str:
 
 def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
+
+
+def _without_defaults(values: dict[str, Any], kind: type[Any], *names: str) -> dict[str, Any]:
+    """Without those of `names` that have the value with which `kind` declares them."""
+    return {name: value for name, value in values.items() if name not in names or value != getattr(kind, name)}

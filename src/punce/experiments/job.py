@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,17 +19,19 @@ from torch import Tensor
 from punce.data import PUSample
 from punce.encoders import Encoder, build_encoder, row_options
 from punce.errors import InputError
-from punce.experiments.cell import LABEL_FREE, Cell, EncoderSpec, Pretraining, PriorSpec, TextConfig
+from punce.experiments.cell import LABEL_FREE, Cell, EncoderSpec, PortfolioConfig, Pretraining, PriorSpec, TextConfig
 from punce.experiments.encoder_cache import EncoderCache, Pretrained
 from punce.experiments.machine import device
+from punce.experiments.portfolio import portfolio_head
 from punce.experiments.sources import ImageRows, draw_labels, load_rows
 from punce.labels import UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.priors import PRIORS, PriorWarning, estimate_prior
 from punce.risks import Risk, build_risk
 from punce.scenario import check_prior
+from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import pretrain
-from punce.stages.probe import extract_features
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features
 from punce.stages.transfer import Judge, Problem, TrainedHead, train_head
 from punce.views import View, build_view
 
@@ -47,7 +50,7 @@ class Job:
     def rows(self) -> ImageRows:
         """Both parts with true labels."""
         data = self.cell.data
-        return load_rows(data.source, data.n_train, data.n_test)
+        return load_rows(data.source, data.n_train, data.n_test, data.positive_share)
 
     @cached_property
     def sample(self) -> PUSample:
@@ -76,9 +79,12 @@ class Job:
 
     @property
     def view(self) -> View:
-        """How rows become inputs. Without pretraining no row is augmented, so any view of images will do."""
+        """How rows become inputs."""
         if self.cell.pretraining is not None:
             return self.cell.pretraining.view
+        if self.cell.transfer.view is not None:
+            return self.cell.transfer.view
+        # The first protocol: no row is augmented, so any view of images will do.
         return build_view("digit" if self.rows.X.shape[1] == 1 else "cifar")
 
     # Priors ----------------------------------------------------------------------------------------------------------
@@ -147,11 +153,19 @@ class Job:
 
     # Training and watching -------------------------------------------------------------------------------------------
 
+    def first_encoder(self) -> tuple[Encoder, Pretrained | None]:
+        """What the transfer begins with: random weights, or a pretrained encoder."""
+        is_control = self.cell.pretraining is None and self.cell.transfer.kind == "probe"
+        return (self.new_encoder(), None) if self.is_from_scratch or is_control else self.pretrained()
+
     def train(self, encoder: Encoder) -> TrainedHead:
         """The head of the transfer on this encoder, with test accuracy in its history."""
-        config = self.cell.transfer.config
-        if isinstance(config, TextConfig):
+        transfer = self.cell.transfer
+        if isinstance(transfer.config, TextConfig):
             raise InputError(f"{self.cell.describe()}: few-shot text has its own path, punce.experiments.fewshot")
+        if isinstance(transfer.config, PortfolioConfig):
+            rows = (encoder, self.view, self.inputs, self.labels)
+            return portfolio_head(transfer.config, *rows, self.risk_prior, self.cell.seed)
         problem = Problem(
             encoder,
             self.view,
@@ -160,10 +174,29 @@ class Job:
             self.risk_prior,
             risk=self.risk(),
             from_scratch=self.is_from_scratch,
+            start=None if transfer.start is None else self._probed(encoder, transfer.start),
             folder=self.folder,
             watch=self._watch,
         )
-        return train_head(replace(config, seed=self.cell.seed), problem)
+        config = replace(transfer.config, seed=self.cell.seed)
+        if not transfer.rates:
+            return train_head(config, problem)
+        assert isinstance(config, FinetuneConfig)
+        tried = (self._at_rate(config, problem, rate) for rate in transfer.rates)
+        return min(tried, key=lambda head: min(row["held_out_risk"] for row in head.history))
+
+    def _probed(self, encoder: Encoder, config: ProbeConfig) -> LinearHead:
+        """The head at which fine-tuning begins: it is quick to train, so that no checkpoint is kept."""
+        rows = (encoder, self.view, self.inputs, self.labels, self.risk_prior)
+        return train_head(replace(config, seed=self.cell.seed), Problem(*rows, risk=self.risk())).linear
+
+    def _at_rate(self, config: FinetuneConfig, problem: Problem, rate: float) -> TrainedHead:
+        """Fine-tuning of a copy of the encoder at this rate; the rate stands in the history."""
+        folder = None if problem.folder is None else problem.folder / f"rate-{rate:g}"
+        own = replace(problem, encoder=deepcopy(problem.encoder), folder=folder)
+        head = train_head(replace(config, lr=rate), own)
+        head.history[:] = [{**row, "rate": rate} for row in head.history]
+        return head
 
     def risk(self) -> Risk | None:
         """The risk of the transfer, told its prior if it takes one; None where the stage has its own objective."""

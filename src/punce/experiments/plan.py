@@ -10,7 +10,7 @@ from punce.datasets.benchmarks import MissingFilesError, locate
 from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments.cell import Cell, TextConfig
-from punce.experiments.scales import Scale
+from punce.experiments.scale import Scale
 from punce.experiments.sources import GENERATED
 from punce.experiments.store import ResultStore
 from punce.experiments.tables import Experiment, Place

@@ -37,6 +37,9 @@ LOSS_OPTIONS: Mapping[str, tuple[str, Options]] = {
 }
 """Losses that the tables use with options: a name in :data:`punce.losses.LOSSES`, and the options."""
 
+RISK_OF: Mapping[str, str] = {"pnb": "pn"}
+"""The risk of methods from scratch that are not called by it: PN with balanced batches is PN in all but its batches."""
+
 PN_SHARE = 0.5
 """PN under a probe draws P and U equally often: else, with few labels, it would call no row positive."""
 
@@ -103,11 +106,21 @@ FEW_SHOT = TextConfig(
 )
 """§5.3: RoBERTa. `ce_weight` multiplies the cross-entropy."""
 
-DIGIT_VIEW = digit(mean=(0.5,), std=(0.5,))
-"""The view of digits. The paper does not say which it used."""
+SCALED_DIGIT_VIEW = digit(mean=(0.5,), std=(0.5,))
+"""The view of digits of the first protocol: pixels in [−1, 1], with a mean of −0.74, behind which BatchNorm's running
+statistics lag. The paper does not say which views it used."""
 
-WEAK_DIGIT_VIEW = replace(DIGIT_VIEW, crop_scale=(0.7, 1.0), degrees=10.0, zoom=(0.9, 1.1), shear=5.0)
+SCALED_WEAK_DIGIT_VIEW = replace(SCALED_DIGIT_VIEW, crop_scale=(0.7, 1.0), degrees=10.0, zoom=(0.9, 1.1), shear=5.0)
 """What held-out P and U preferred for few epochs of a narrow network (benchmarks/mnist_tuning.py)."""
 
-CIFAR_VIEW = cifar(mean=(0.5,), std=(0.5,))
-"""The view of photographs: SimCLR's."""
+DIGIT_VIEW = replace(SCALED_DIGIT_VIEW, mean=(0.1307,), std=(0.3081,))
+"""The view of digits, standardised by the pixels of MNIST's training part."""
+
+WEAK_DIGIT_VIEW = replace(SCALED_WEAK_DIGIT_VIEW, mean=(0.1307,), std=(0.3081,))
+"""The weaker one, standardised."""
+
+SCALED_CIFAR_VIEW = cifar(mean=(0.5,), std=(0.5,))
+"""The view of photographs of the first protocol: SimCLR's."""
+
+CIFAR_VIEW = replace(SCALED_CIFAR_VIEW, mean=(0.4914, 0.4822, 0.4465), std=(0.247, 0.2435, 0.2616))
+"""SimCLR's, standardised by the pixels of CIFAR-10's training part."""

@@ -48,7 +48,7 @@ def run_cell(cell: Cell, encoders: Path, folder: Path | None = None) -> Outcome:
 
 def _run(job: Job) -> Outcome:
     began, was_there = time.perf_counter(), job.cache.has(job.cell.encoder_name or "")
-    encoder, made = (job.new_encoder(), None) if job.is_from_scratch else job.pretrained()
+    encoder, made = job.first_encoder()
     head = job.train(encoder)
     ended = time.perf_counter()
     result = evaluate(job, head)
@@ -88,9 +88,15 @@ def evaluate(job: Job, head: TrainedHead) -> dict[str, Any]:
         "auc": true_metrics(job.rows.y_test, scores.cpu().double().numpy()).auc,
         "prior": {"true": job.sample.prior, "loss": job.loss_prior, "risk": job.risk_prior},
     }
+    rates = {row["rate"] for row in head.history if "rate" in row}
+    if rates:
+        result["rate"] = rates.pop()  # of those tried, the one that the held-out PU risk chose
     risks = [float(row["held_out_risk"]) for row in head.history if "held_out_risk" in row]
     if risks:
         result["held_out_pu_risk"] = min(risks)
+    variational = [float(row["held_out_variational"]) for row in head.history if "held_out_variational" in row]
+    if variational:
+        result["held_out_variational"] = min(variational)
     if job.cell.data.setting == "pu":
         result["curve"] = curve
         # The cut moved from the unlabelled mix to the population (see punce.risks).

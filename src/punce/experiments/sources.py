@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,9 @@ from torch import Tensor
 
 from punce.data import PUSample, biased_propensity, load, simulate_pnu, simulate_pu
 from punce.datasets.dataset import Dataset, Part, TrueLabels
+from punce.errors import InputError
 from punce.experiments.cell import DataSpec
+from punce.labels import POSITIVE, UNLABELLED
 
 GENERATED = "shapes"
 _PART_SEED = 20_261_116  # which rows a smaller part takes; frozen like RandomState's stream
@@ -31,10 +33,11 @@ class ImageRows:
 
 
 @lru_cache(maxsize=1)  # cells that follow each other mostly use the same rows; older sets are let go
-def load_rows(source: str, n_train: int | None, n_test: int | None) -> ImageRows:
+def load_rows(source: str, n_train: int | None, n_test: int | None, positive_share: float | None = None) -> ImageRows:
     """The rows of a source; missing files are not fetched, because many cells would fetch them at once."""
     dataset = generated_shapes() if source == GENERATED else load(source, download=False)
-    train, test = _part(dataset.train, n_train), _part(dataset.test, n_test)
+    parts = _part(dataset.train, n_train), _part(dataset.test, n_test)
+    train, test = (part if positive_share is None else _with_share(part, positive_share) for part in parts)
     return ImageRows(torch.from_numpy(train.X), train.y_true, torch.from_numpy(test.X), test.y_true)
 
 
@@ -46,13 +49,37 @@ def draw_labels(spec: DataSpec, rows: ImageRows, seed: int) -> PUSample:
     if spec.label_bias:
         brightness = rows.X.flatten(1).float().mean(1).double().numpy()
         propensity = biased_propensity(brightness, spec.label_bias)
-    return simulate_pu(rows.y_true, spec.n_labelled, spec.scenario, seed, propensity)
+    n_wrong = round(spec.label_noise * spec.n_labelled)
+    sample = simulate_pu(rows.y_true, spec.n_labelled - n_wrong, spec.scenario, seed, propensity)
+    return _with_wrong_labels(sample, rows.y_true, n_wrong) if n_wrong else sample
+
+
+def _with_wrong_labels(sample: PUSample, y_true: TrueLabels, n_wrong: int) -> PUSample:
+    """The sample with so many unlabelled negatives labelled as positives, and the prior of what stays unlabelled."""
+    is_negative = (y_true[sample.rows] == 0) & (sample.labels == UNLABELLED)
+    # Another stream than that of the labels: the right labels stay nested over numbers of labels.
+    chosen = np.random.RandomState([sample.seed, 1]).permutation(np.flatnonzero(is_negative))[:n_wrong]
+    labels = sample.labels.copy()
+    labels[chosen] = POSITIVE
+    prior = float((y_true[sample.rows][labels == UNLABELLED] == 1).mean())
+    return replace(sample, labels=labels, prior=prior)
 
 
 def _part(part: Part, size: int | None) -> Part:
     if size is None or size >= len(part):
         return part
     chosen = np.sort(np.random.RandomState(_PART_SEED).permutation(len(part))[:size])
+    return Part(part.X[chosen], part.y_true[chosen])
+
+
+def _with_share(part: Part, share: float) -> Part:
+    """All negatives, and as many positives as make up this share."""
+    positives, negatives = (np.flatnonzero(part.y_true == value) for value in (1, 0))
+    wanted = round(share / (1 - share) * len(negatives))
+    if not 0 < share < 1 or wanted > len(positives):
+        raise InputError(f"positive_share {share:g} needs {wanted} positives, and the part has {len(positives)}")
+    kept = np.random.RandomState(_PART_SEED).permutation(positives)[:wanted]
+    chosen = np.sort(np.concatenate([kept, negatives]))
     return Part(part.X[chosen], part.y_true[chosen])
 
 

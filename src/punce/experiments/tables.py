@@ -14,7 +14,8 @@ from itertools import product
 from typing import Any, Literal
 
 from punce.experiments.cell import Cell
-from punce.experiments.scales import Scale
+from punce.experiments.protocol import LOSS_OPTIONS
+from punce.experiments.scale import Scale
 from punce.losses import LOSSES
 
 Place = tuple[str, str]
@@ -35,11 +36,22 @@ class Network:
 
     def joint(self, method: str, n_p: str, **changes: Any) -> Cell | None:
         """Encoder and head trained together; see :meth:`Scale.joint`."""
-        return self._cell(self.scale.joint, method, n_p, **changes)
+        is_there = self.bench in self.scale.benches and method in self.scale.benches[self.bench].joint
+        return self._cell(self.scale.joint, method, n_p, **changes) if is_there else None
+
+    def portfolio(self, loss: str, n_p: str, head: str) -> Cell | None:
+        """A head of the portfolio on pretrained features; see :meth:`Scale.portfolio`."""
+        return self._cell(self.scale.portfolio, loss, n_p, head=head)
+
+    def untrained(self, risk: str, n_p: str) -> Cell | None:
+        """A probe on random weights, from the second protocol on; see :meth:`Scale.untrained`."""
+        is_there = self.bench in self.scale.benches and self.scale.benches[self.bench].plain_view is not None
+        return self._cell(self.scale.untrained, risk, n_p) if is_there else None
 
     def method(self, name: str, n_p: str, **changes: Any) -> Cell | None:
         """A contrastive loss and a probe with nnPU, or a PU method from scratch."""
-        return (self.contrastive if name in LOSSES else self.joint)(name, n_p, **changes)
+        is_contrastive = name in LOSSES or name in LOSS_OPTIONS
+        return (self.contrastive if is_contrastive else self.joint)(name, n_p, **changes)
 
     def pnu(self, loss: str, share: str, **changes: Any) -> Cell | None:
         """With labels of both classes; see :meth:`Scale.pnu`."""
@@ -116,10 +128,12 @@ NAMES: dict[str, str] = {
     "infonce": "InfoNCE", "dcl": "DCL", "scl": "SCL", "punce": "puNCE",
     "posterior": "puNCE with row probabilities", "posterior pu": "puNCE with row probabilities",
     "punce 5x": "puNCE, 5 × the epochs",
-    "pn": "PN", "pvu": "PvU", "upu": "uPU", "nnpu": "nnPU", "vpu": "vPU", "selfpu": "Self-PU",
+    "pn": "PN", "pnb": "PN, balanced batches", "pvu": "PvU", "upu": "uPU", "nnpu": "nnPU", "vpu": "vPU",
+    "selfpu": "Self-PU",
     "ce": "CE", "ce+scl": "CE + SCL", "ce+punce": "CE + puNCE",
     # What follows pretraining, scenarios, and the start of Figure 4c.
     "lp": "linear probe", "ft": "fine-tune",
+    "self_consistent": "self-consistent ridge", "logistic": "logistic", "weighted_logistic": "weighted logistic",
     "single_set": "single set", "case_control": "case–control", "random": "random start",
 }  # fmt: skip
 """How an id is written for a reader; ids that are not here (1k, 5%, bbe) are written as they are."""

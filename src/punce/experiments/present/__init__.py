@@ -1,7 +1,7 @@
 """From stored results to tables, figures, one page, and ``docs/results.md``.
 
     write_all(Path("results"), "laptop", ["all"])                        # results/laptop/report/…
-    write_docs(Path("results"), "laptop", Path("docs/results.md"))       # and docs/results/, docs/images/results/
+    write_docs(Path("results"), "laptop", Path("docs/results.md"))       # and docs/results/, results/summary.json, …
 
 Everything written is a function of the result files alone: no date, no machine, no order of files.
 """
@@ -19,7 +19,8 @@ from punce.experiments.present.markup import html, latex, markdown
 from punce.experiments.present.page import render_page
 from punce.experiments.present.reading import hand_written
 from punce.experiments.present.results_doc import APPENDIX, IMAGES, doc_appendix, render_doc
-from punce.experiments.scales import Scale, find_scale
+from punce.experiments.present.summary import summary_text
+from punce.experiments.scales import SCALES, Scale, find_scale
 from punce.storage.files import write_text
 
 
@@ -42,8 +43,9 @@ def write_all(
 
 
 def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
-    """Write the document, its appendix and its figures; figures that are no longer shown are removed."""
+    """Write the document, its appendix, its figures and ``<results>/summary.json``; stale figures are removed."""
     text, appendix = build_docs(results_dir, scale)
+    write_text(results_dir / "summary.json", build_summary(results_dir, scale))
     written = {path.parent / name for name in appendix}
     present = [*(path.parent / IMAGES).glob("*.svg"), *(path.parent / APPENDIX).glob("*.md")]
     for stale in set(present) - written:
@@ -57,15 +59,31 @@ def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
 def build_docs(results_dir: Path, scale: str) -> tuple[str, dict[Path, str]]:
     """The document, and the pages and figures behind it by their path from it."""
     chosen = find_scale(scale)
-    grids, drawn = _measured(results_dir, chosen)
-    return render_doc(chosen, grids, hand_written(results_dir, chosen)), doc_appendix(chosen, grids, drawn)
+    books = _books(results_dir, chosen)
+    return render_doc(chosen, books, hand_written(results_dir, chosen)), doc_appendix(chosen, books)
+
+
+def build_summary(results_dir: Path, scale: str) -> str:
+    """Every number and every verdict behind the document, as JSON."""
+    chosen = find_scale(scale)
+    return summary_text(_books(results_dir, chosen))
+
+
+def _books(results_dir: Path, scale: Scale) -> list[tuple[Scale, dict[str, Grid]]]:
+    """The scale and those that stand on its page, each with its grids."""
+    shown = [scale, *(SCALES[name] for name in scale.also if name in SCALES)]
+    return [(one, _grids(results_dir, one)) for one in shown]
 
 
 def _measured(results_dir: Path, scale: Scale) -> tuple[dict[str, Grid], Drawn]:
     """Every experiment, whichever was asked for: page and document show all that there is."""
-    results = Results(results_dir, scale)
-    grids = {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
+    grids = _grids(results_dir, scale)
     return grids, {name: pictures(grid) for name, grid in grids.items()}
+
+
+def _grids(results_dir: Path, scale: Scale) -> dict[str, Grid]:
+    results = Results(results_dir, scale)
+    return {name: results.grid(experiment) for name, experiment in EXPERIMENTS.items()}
 
 
 def _write_one(grid: Grid, drawn: Sequence[Picture], out: Path) -> None:
@@ -77,4 +95,4 @@ def _write_one(grid: Grid, drawn: Sequence[Picture], out: Path) -> None:
         write_text(out / f"{picture.name}.svg", picture.svg)
 
 
-__all__ = ["build_docs", "write_all", "write_docs"]
+__all__ = ["build_docs", "build_summary", "write_all", "write_docs"]

@@ -14,7 +14,7 @@ from punce.experiments.tables import shown
 
 LABELS = ("1k", "3k", "10k")
 _COSTLY = 1.0  # points
-_RIVALS = ("pn", "pvu", "upu", "nnpu", "vpu", "selfpu")
+_RIVALS = ("pn", "pnb", "pvu", "upu", "nnpu", "vpu", "selfpu")
 _BEYOND = "beyond the paper"
 
 
@@ -115,13 +115,14 @@ def _over_best(book: Book, network: str, n_p: str) -> list[Line]:
     A method that was not measured might be that one: it has a line of its own.
     """
     punce = Ref("table2", f"{network}/punce/{n_p}")
-    others = {method: Ref("table2", f"{network}/{method}/{n_p}") for method in _RIVALS}
+    rivals = [method for method in _RIVALS if book.has("table2", f"{network}/{method}/{n_p}")]
+    others = {method: Ref("table2", f"{network}/{method}/{n_p}") for method in rivals}
     leads = {method: lead.mean for method, ref in others.items() if (lead := book.contrast([punce], [ref]))}
     if not leads:
         return [Line(Answer.MISSING, f"{n_p}: not measured")]
     # The closest rival differs between networks and labels, so it is found in the numbers and not fixed here.
     best = min(leads, key=lambda method: leads[method])
-    unknown = [shown(method) for method in _RIVALS if method not in leads]
+    unknown = [shown(method) for method in rivals if method not in leads]
     lines = [book.ahead(f"{n_p}, against {shown(best)}", [punce], [others[best]])]
     return [*lines, Line(Answer.MISSING, f"{n_p}, against {', '.join(unknown)}: not measured")] if unknown else lines
 
@@ -153,13 +154,26 @@ def _downstream(book: Book, network: str) -> list[Finding]:
         for other in ("pn", "upu")
         for line in _ahead(book, "ablation_probing", network, "nnpu", other, name=f"{{}}, against {shown(other)}")
     ]
+
+    def calmer_probe(quantity: str) -> tuple[Line, ...]:
+        """A linear layer on puNCE against PU training of a random network, and against a linear layer on one."""
+        lines = []
+        for risk in ("upu", "nnpu"):
+            ours = [Ref("ablation_probing", f"{network}/{risk}/1k", quantity)]
+            for experiment, other in (("ablation_stability", "trained from random"), ("stability_probe", "probe")):
+                theirs = [Ref(experiment, f"{network}/{risk}/random", quantity)]
+                lines.append(book.ahead(f"{shown(risk)}, {other} − puNCE probe", theirs, ours))
+        return tuple(lines)
+
     name = name_of(network)
+    linear = "the linear layer on puNCE loses less from its best epoch to its last than training from random weights"
     lost = "PU training from puNCE loses less from its best epoch to its last than from random weights"
     moved = "PU training from puNCE moves less from epoch to epoch (second half) than from random weights"
     return [
         Finding(f"{name}: nnPU is the best risk for the probe", "Section 5.1, Figure 4b", tuple(better)),
         Finding(f"{name}: {lost}", "Section 5.1, Figure 4c", calmer("drop")),
         Finding(f"{name}: {moved}", "Section 5.1, Figure 4c", calmer("jitter")),
+        Finding(f"{name}: {linear}", "Figure 4c (lp_stable)", calmer_probe("drop")),
     ]
 
 

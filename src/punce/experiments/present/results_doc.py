@@ -7,58 +7,91 @@ The page says which claims hold. Behind it, ``results/claims.md`` has the number
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from punce.experiments.present import reading, tables
-from punce.experiments.present.claims import further_questions, paper_claims
-from punce.experiments.present.figures import Drawn, Picture
+from punce.experiments.present.figures import Picture, pictures
 from punce.experiments.present.grid import Grid
 from punce.experiments.present.markup import Cell, Table, escape_markdown, markdown
 from punce.experiments.present.paper_numbers import plotted_table, slips
-from punce.experiments.present.verdicts import RULES, Finding, Verdict
+from punce.experiments.present.settled import Settled, settled_claims
+from punce.experiments.present.verdicts import RULES
 from punce.experiments.scales import Scale
 
 IMAGES, APPENDIX = Path("images", "results"), Path("results")
 """Folders of the figures and of the appendix, seen from the document."""
-_OPEN = (Verdict.ONE_SEED, Verdict.NOT_MEASURED)
 
 
-def render_doc(scale: Scale, grids: Mapping[str, Grid], by_hand: str = "") -> str:
-    """The page that a person reads, as Markdown."""
-    claims = paper_claims(grids)
-    settled = [claim for claim in claims if claim.verdict not in _OPEN]
+def render_doc(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]], by_hand: str = "") -> str:
+    """The page that a person reads, as Markdown. `books` are the scale and those on its page, with their grids."""
+    papers = [one for one in settled_claims(books) if one.is_papers]
     blocks = [
         "# Results: which claims of the paper hold",
         f"For a reader who asks what of the paper can be confirmed here. {_command(scale)} "
         "writes this page from `results/`; only the commentary is typed by hand. "
-        f"[Every claim with its numbers]({APPENDIX.as_posix()}/claims.md) and "
-        f"[every table and figure]({APPENDIX.as_posix()}/tables.md) are behind it.",
-        escape_markdown(reading.tally(claims)),
+        f"Behind it are [every claim with its numbers]({APPENDIX.as_posix()}/claims.md) and every table and figure "
+        f"{_tables_links(scale, books)}.",
+        escape_markdown(reading.tally(one.finding for one in papers)),
         *(["## Commentary", by_hand] if by_hand else []),
-        *(["## Claims that two or more seeds settle", _findings(settled)] if settled else []),
+        *(block for name in _scales(papers) for block in _resting_on(name, papers)),
         "## How it was run",
-        *(escape_markdown(paragraph) for paragraph in reading.opening(scale, grids)),
+        *(escape_markdown(paragraph) for paragraph in _openings(books)),
     ]
     return _joined(blocks)
 
 
-def doc_appendix(scale: Scale, grids: Mapping[str, Grid], drawn: Drawn) -> dict[Path, str]:
+def doc_appendix(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> dict[Path, str]:
     """The pages and figures behind the document: path from the document, and text."""
+    settled = settled_claims(books)
     claims = [
         "# Every claim with its numbers",
         f"Written by {_command(scale)}.",
         *(escape_markdown(rule) for rule in RULES),
-        _findings(paper_claims(grids)),
+        "No comparison mixes two scales. The column *scale* names the one whose results a claim rests on.",
+        _findings([one for one in settled if one.is_papers]),
         "## Beyond the paper",
-        _findings(further_questions(grids)),
+        _findings([one for one in settled if not one.is_papers]),
     ]
-    parts = (block for grid in grids.values() for block in _part(grid, drawn[grid.experiment.name]))
-    tables_ = ["# Every table and figure", f"Written by {_command(scale)}.", *parts]
-    return {
-        APPENDIX / "claims.md": _joined(claims),
-        APPENDIX / "tables.md": _joined(tables_),
-        **{IMAGES / f"{picture.name}.svg": picture.svg for some in drawn.values() for picture in some},
-    }
+    found = {APPENDIX / "claims.md": _joined(claims)}
+    for own, grids in books:
+        if own is scale or any(grid.is_shown for grid in grids.values()):
+            found |= _tables(scale, own, grids)
+    return found
+
+
+def _tables(scale: Scale, own: Scale, grids: Mapping[str, Grid]) -> dict[Path, str]:
+    """The page of one scale's tables, and its figures. Those of the document's scale have the plain names."""
+    first = "" if own.name == scale.name else f"{own.name}-"
+    drawn = {name: [replace(one, name=first + one.name) for one in pictures(grid)] for name, grid in grids.items()}
+    parts = (block for name, grid in grids.items() for block in _part(grid, drawn[name], is_main=not first))
+    title = f"# Every table and figure at scale {own.name}"
+    blocks = [title, f"Written by {_command(scale)}. The scale: {own.about}.", *parts]
+    images = {IMAGES / f"{picture.name}.svg": picture.svg for some in drawn.values() for picture in some}
+    return {APPENDIX / f"{first}tables.md": _joined(blocks), **images}
+
+
+def _openings(books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> list[str]:
+    """How every scale with results was run; what is said of several stands once."""
+    shown = [(own, grids) for own, grids in books if any(grid.is_shown for grid in grids.values())] or books[:1]
+    return list(dict.fromkeys(paragraph for own, grids in shown for paragraph in reading.opening(own, grids)))
+
+
+def _tables_links(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> str:
+    shown = [own for own, grids in books if own is scale or any(grid.is_shown for grid in grids.values())]
+    names = {own.name: "tables.md" if own is scale else f"{own.name}-tables.md" for own in shown}
+    return ", ".join(f"[at scale {name}]({APPENDIX.as_posix()}/{page})" for name, page in names.items())
+
+
+def _scales(settled: Sequence[Settled]) -> list[Scale]:
+    """Those that settle a claim with two seeds or more, in the order of their first claim."""
+    found = {one.scale.name: one.scale for one in settled if one.scale is not None and not one.is_open}
+    return list(found.values())
+
+
+def _resting_on(scale: Scale, settled: Sequence[Settled]) -> list[str]:
+    own = [one for one in settled if one.scale is scale and not one.is_open]
+    return [f"## Claims settled at scale {scale.name}: {scale.about}", _findings(own)]
 
 
 def _command(scale: Scale) -> str:
@@ -69,10 +102,12 @@ def _joined(blocks: Sequence[str]) -> str:
     return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
 
 
-def _part(grid: Grid, drawn: Sequence[Picture]) -> list[str]:
+def _part(grid: Grid, drawn: Sequence[Picture], *, is_main: bool) -> list[str]:
     experiment = grid.experiment
     title = f"{experiment.paper}: {experiment.title}" if experiment.paper else f"Beyond the paper: {experiment.title}"
     blocks = [f"## {escape_markdown(title)}"]
+    if not grid.is_shown and not is_main:
+        return []
     if not grid.is_shown:
         command = f"punce reproduce {experiment.name} --scale {grid.scale.name}"
         return [*blocks, f"Not measured at this scale yet: `{command}`."]
@@ -89,10 +124,16 @@ def _part(grid: Grid, drawn: Sequence[Picture]) -> list[str]:
     return [*blocks, "About the paper's own table:\n\n" + "\n".join(notes)] if notes else blocks
 
 
-def _findings(findings: Sequence[Finding]) -> str:
-    head = tuple(Cell(name) for name in ("claim", "where", "here", "numbers"))
+def _findings(settled: Sequence[Settled]) -> str:
+    head = tuple(Cell(name) for name in ("claim", "where", "scale", "here", "numbers"))
     rows = tuple(
-        (Cell(f.text), Cell(f.source), Cell(f.verdict.word), Cell("\n".join(f.numbers) or "not measured"))
-        for f in findings
+        (
+            Cell(one.finding.text),
+            Cell(one.finding.source),
+            Cell("–" if one.scale is None else one.scale.name),
+            Cell(one.finding.verdict.word),
+            Cell("\n".join(one.finding.numbers) or "not measured"),
+        )
+        for one in settled
     )
     return markdown(Table("Claims", head, rows))

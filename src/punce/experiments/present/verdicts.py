@@ -138,6 +138,11 @@ class Book:
     def __init__(self, grids: Mapping[str, Grid]) -> None:
         self._grids = grids
 
+    def has(self, experiment: str, place: str) -> bool:
+        """Whether the scale has cells for the place, measured or not."""
+        grid, wanted = self._grids.get(experiment), set(place.split("/"))
+        return grid is not None and any({*row.split("/"), column} == wanted for row, column in grid.cells)
+
     def values(self, ref: Ref) -> BySeed:
         """The quantity by seed; empty where nothing was measured."""
         grid, wanted = self._grids.get(ref.experiment), set(ref.place.split("/"))
