@@ -18,7 +18,7 @@ EXIT_INCOMPLETE = 4
 
 def reproduce(
     tables: Annotated[list[str], typer.Argument(help="table1 … table5, figure1, tsne, …, or all.")],
-    scale: Annotated[str, typer.Option(help="smoke (seconds per cell), part and laptop (a minute or more) or paper.")] = "smoke",
+    scale: Annotated[str, typer.Option(help="smoke (seconds), part, laptop (minutes per cell) or paper.")] = "smoke",
     seeds: Annotated[
         str | None, typer.Option(help="How many seeds (5), or which: 0,3,4, or 3, for seed 3 alone.")
     ] = None,
