@@ -77,7 +77,7 @@ WAYS: dict[str, Way] = {
     "frozen": Way(
         "heads on the features of a frozen encoder",
         ("device",),
-        instead="encoder='allconv' or 'resnet18' trains a network on the pictures, which uses {}",
+        instead="transfer='finetune' trains the encoder, and encoder='allconv' or 'resnet18' a network; they use {}",
         takes_weights=True,
     ),
     "fixed": Way(
@@ -92,6 +92,9 @@ WAYS: dict[str, Way] = {
     "finetune vpu": Way("{loss}, then vPU on encoder and head", _NETWORK, ("loss", "pretrain", "vpu")),
     "tuned": Way(
         "{loss}, then {risk} on transformer and head", _NETWORK, ("loss", "pretrain", "risk", "probe", "finetune")
+    ),
+    "tuned pictures": Way(
+        "{loss}, then {risk} on a pretrained encoder and head", _NETWORK, ("loss", "pretrain", "risk", "finetune")
     ),
     "joint": Way(
         "{risk} on encoder and head, without pretraining", _RISK_AND_EPOCHS, ("risk", "finetune"), _NO_TRANSFER
@@ -146,7 +149,7 @@ def way_of(kind: str, asked: Mapping[str, Any]) -> str:
     if kind == "table" and _is(encoder, "auto"):
         return "ensemble"
     if kind == "image" and is_pretrained(encoder):
-        return "frozen"
+        return "tuned pictures" if asked["transfer"] == "finetune" else "frozen"
     if is_portfolio(kind, asked):
         return "portfolio"
     loss, risk = (resolved(kind, asked)[name] for name in PAPER)
@@ -204,7 +207,8 @@ def is_portfolio(kind: str, asked: Mapping[str, Any]) -> bool:
 def resolved(kind: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """`asked` with the loss and the risk that "auto" stands for; left as they are where several are weighed."""
     is_weighed = (kind == "table" and _is(asked["encoder"], "auto")) or is_portfolio(kind, asked)
-    if is_weighed or (kind == "image" and is_pretrained(asked["encoder"])):
+    is_frozen = kind == "image" and is_pretrained(asked["encoder"]) and asked["transfer"] == "probe"
+    if is_weighed or is_frozen:
         return dict(asked)
     named = {name: own if _is(asked[name], "auto") else asked[name] for name, own in PAPER.items()}
     if _is(named["risk"], "selfpu") and _is(asked["loss"], "auto"):
@@ -262,13 +266,16 @@ def _no_effect(idle: list[str], asked: Mapping[str, Any], kind: str, way: Way) -
 def _refuse_combinations(way: str, asked: Mapping[str, Any]) -> None:
     if _is(asked["risk"], "pupl") and way not in ("pupl", "ensemble"):
         raise InputError("risk 'pupl' is a head on frozen features: use it with a loss and transfer='probe'")
-    if way == "tuned" and isinstance(asked["risk"], str) and asked["risk"] not in RISKS_ON_TOKENS:
+    if way in _TUNED and isinstance(asked["risk"], str) and asked["risk"] not in RISKS_ON_TOKENS:
         raise InputError(
-            f"risk {asked['risk']!r} cannot train a transformer; use one of {list(RISKS_ON_TOKENS)}, "
-            "or transfer='probe', which keeps the transformer frozen"
+            f"risk {asked['risk']!r} cannot train {_TUNED[way]}; use one of {list(RISKS_ON_TOKENS)}, "
+            f"or transfer='probe', which keeps {_TUNED[way].replace('a ', 'the ', 1)} frozen"
         )
+    if way == "tuned pictures" and asked["loss"] is None:
+        raise InputError("loss=None trains from scratch, and the encoder is a pretrained one; give a loss")
 
 
+_TUNED = {"tuned": "a transformer", "tuned pictures": "a pretrained encoder"}
 RISKS_ON_TOKENS = ("nnpu", "upu", "pn")
 """vPU mixes inputs, PvU and puPL look at them as numbers, Self-PU starts from scratch: none makes sense for tokens."""
 

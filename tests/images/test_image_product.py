@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from PIL import Image
 
 from punce import PUClassifier
+from punce.classifier import ClassifierWarning
 from punce.data import check, read
 from punce.data import pictures as decoding
 from punce.encoders import Vision
@@ -136,12 +138,51 @@ def test_options_without_effect_are_refused_before_anything_is_embedded(
 ) -> None:
     folder = write_folder(tmp_path / "pictures")
     source = DataOptions(str(folder), None)
-    for change, named in (({"risk": "upu"}, "risk='upu'"), ({"transfer": "finetune"}, "transfer='finetune'")):
+    for change, named in (({"risk": "upu"}, "risk='upu'"), ({"epochs": 3}, "epochs=3")):
         with pytest.raises(InputError, match=f"{named} has no effect on images: heads on the features of a frozen"):
             run_fit(source, ModelOptions(encoder=str(convnext), **change), tmp_path / "run", say=lambda what: None)
     assert counts["embedded"] == 0
     plan = plan_fit(source, ModelOptions(encoder=str(convnext)), tmp_path / "run", say=lambda what: None)
     assert "heads on the features of a frozen encoder" in plan
+
+
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")  # of random weights after one epoch
+def test_an_encoder_is_trained_further_and_kept_with_the_model(tmp_path: Path) -> None:
+    source, out = write_model(tmp_path / "vit", "vit"), tmp_path / "run"
+    asked = ModelOptions(encoder=str(source), transfer="finetune", epochs=1, prior=PRIOR)
+    folder = DataOptions(str(write_folder(tmp_path / "pictures", n=90, n_labelled=20)), None)
+    fitted = run_fit(folder, asked, out, say=lambda what: None).classifier
+    assert fitted.ran_["way"] == "punce, then nnpu on a pretrained encoder and head"
+    X, _ = _arrays(30)
+    expected = fitted.predict_proba(X)
+    np.testing.assert_allclose(PUClassifier.load(out / "model").predict_proba(X), expected, atol=1e-6)
+    assert not np.allclose(fitted.transform(X), Vision(str(source)).embed(_as_seen(source, X)).numpy(), atol=1e-4)
+
+
+def test_the_encoder_of_a_caller_is_not_changed() -> None:
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 5, stride=5), torch.nn.ReLU())
+    before = network[0].weight.detach().clone()
+    model = PUClassifier(encoder=Vision(network, size=20), transfer="finetune", loss="scl", epochs=1, prior=PRIOR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClassifierWarning)
+        model.fit(*_arrays(90))
+    assert torch.equal(network[0].weight, before)
+
+
+def _as_seen(source: Path, X: np.ndarray) -> torch.Tensor:
+    """Pictures as the encoder takes them."""
+    return Vision(str(source)).preprocessing.batch(torch.from_numpy(X).permute(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"loss": None}, "loss=None trains from scratch"), ({"risk": "vpu"}, "risk 'vpu' cannot train a pretrained")],
+)
+def test_what_cannot_train_a_pretrained_encoder_is_refused(
+    change: dict[str, Any], message: str, convnext: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        PUClassifier(encoder=str(convnext), transfer="finetune", prior=PRIOR, **change).fit(*_arrays())
 
 
 def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path, convnext: Path, own_cache: Path) -> None:

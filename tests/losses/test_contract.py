@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
 from punce.losses.contrastive import two_view_anchors
@@ -319,3 +322,26 @@ def test_probabilities_from_means_keep_invariances_and_degenerate_batches_finite
     assert bool(value.isfinite())
     for other in (loss(z[:, order], s[order]), loss(z.flip(0), s), loss(z * 7.5, s)):
         torch.testing.assert_close(other, value, rtol=0, atol=1e-13)
+
+
+class LargestTensor(TorchDispatchMode):
+    """The number of elements of the largest tensor that any operation makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self.found = max(self.found, *(one.numel() for one in tree_leaves(made) if isinstance(one, Tensor)), 0)
+        return made
+
+
+@by_case
+def test_no_tensor_holds_all_pairs_of_views(case: Case) -> None:
+    b = 2000
+    z = torch.randn(2, b, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    labels = torch.arange(b).remainder(3).clamp_max(1) if case.pu_only else torch.arange(b).remainder(3) - 1
+    with LargestTensor() as largest:
+        case.loss(0.5)(z, labels).backward()  # type: ignore[no-untyped-call]
+    assert largest.found <= 1024 * 1024 < (2 * b) ** 2 / 10

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
 
 from punce.judging.ranking import auc_between
-from punce.models.portfolio.heads import HEADS, HeadProblem
-from punce.models.portfolio.model import FeatureModel
+from punce.models.portfolio import candidates
+from punce.models.portfolio.candidates import Candidates
+from punce.models.portfolio.heads import DEFAULT, HEADS, HeadProblem
+from punce.models.portfolio.logistic import solved
+from punce.models.portfolio.model import FeatureModel, Portfolio
+from punce.models.portfolio.problem import Linear
+from punce.models.portfolio.readers import Given
 from punce.models.route import FitSettings
 
 SETTINGS = FitSettings(
@@ -53,8 +59,8 @@ def test_known_truths_and_weights_change_a_head(name: str) -> None:
     plain = HeadProblem(x, labels == 1, np.zeros(600, np.int8), np.ones(600), 0.4, 0)
     judged = np.where(labels == 0, truth, 0).astype(np.int8)
     judged[300:] = 0
-    told = HEADS[name](replace(plain, truths=judged)).score(x)
-    weighed = HEADS[name](replace(plain, counts=np.where(x[:, 0] > 0, 1.0, 0.0))).score(x)
+    told = HEADS[name](plain.changed(truths=judged)).score(x)
+    weighed = HEADS[name](plain.changed(counts=np.where(x[:, 0] > 0, 1.0, 0.0))).score(x)
     alone = HEADS[name](plain).score(x)
     assert not np.allclose(told, alone)
     assert not np.allclose(weighed, alone)
@@ -76,3 +82,64 @@ def test_a_stored_feature_model_scores_the_same() -> None:
     assert np.array_equal(again.score(x), model.score(x))
     assert model.embed(x).shape == (600, 10)
     assert sum(SETTINGS.used["members"].values()) == pytest.approx(1.0)
+
+
+def test_rows_of_folds_whose_heads_have_other_scales_are_ranked_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when one fold chooses another strength of regularisation."""
+    x, labels, truth = _rows()
+    plain = FeatureModel.fit(x, labels, SETTINGS)[1].scores
+    factors = iter([100.0, 0.01, 1.0, 30.0, 0.1] * len(HEADS) * 3)
+
+    def scaled(problem: HeadProblem) -> Linear:
+        head, factor = HEADS["logistic"](problem), next(factors)
+        return Linear(head.weight * np.float32(factor), head.bias * np.float32(factor) + np.float32(factor))
+
+    monkeypatch.setattr(candidates, "HEADS", dict.fromkeys(HEADS, scaled))
+    scores = FeatureModel.fit(x, labels, SETTINGS)[1].scores
+    is_u = labels == 0
+    found = [auc_between(own[is_u & (truth > 0)], own[is_u & (truth < 0)]) for own in (scores, plain)]
+    assert found[0] > found[1] - 0.02
+
+
+@pytest.mark.parametrize("penalty", [0.003, 0.1, 3.0])
+def test_regressions_solved_together_are_those_of_scikit_learn(penalty: float) -> None:
+    x, labels, _ = _rows(apart=1.0)
+    x *= np.linspace(3.0, 0.1, 10, dtype=np.float32)  # an ill-conditioned problem
+    weights = HeadProblem(x, labels == 1, np.zeros(600, np.int8), np.ones(600), 0.4, 0).balanced
+    target = np.where(labels == 1, 1.0, np.linspace(0.0, 0.6, 600))
+    twice, both = np.concatenate([x, x]), np.concatenate([weights * target, weights * (1 - target)])
+    exact = LogisticRegression(C=1 / penalty, tol=1e-8, max_iter=5000).fit(twice, np.repeat([1, 0], 600), both)
+    assert solved(x, target, weights, penalty).score(x) == pytest.approx(exact.decision_function(x), abs=0.03)
+    # Sparse rows go through scikit-learn, whose tolerance is another.
+    assert solved(csr_matrix(x), target, weights, penalty).score(x) == pytest.approx(
+        exact.decision_function(x), abs=0.1
+    )
+
+
+def test_the_default_heads_are_in_the_catalogue() -> None:
+    assert set(DEFAULT) < set(HEADS)
+    assert {"nnpu", "logistic", "self_consistent", "trees", "pupl"} < set(HEADS)
+
+
+def test_candidates_of_some_kinds_only_are_weighed_like_a_smaller_portfolio() -> None:
+    x, labels, _ = _rows()
+    heads = ("logistic", "nnpu")
+    whole = Candidates.fit(
+        Given(torch.from_numpy(x)), labels, SETTINGS, torch.device("cpu"), heads=heads, losses=("scl", "punce")
+    )
+    assert set(whole.readers) == {"raw", "infonce", "scl", "punce"}
+    assert len(whole.held_out) == 8
+    some = whole.only(["raw", "scl"], ["nnpu"])
+    assert set(some.held_out) == {"raw, nnpu", "scl, nnpu"}
+    members = Portfolio.weighed(some, labels).members
+    assert {member.head for member in members} == {"nnpu"}
+    assert sum(member.weight for member in members) == pytest.approx(1.0)
+
+
+def test_a_portfolio_with_trees_is_stored_and_scores_the_same() -> None:
+    x, labels, _ = _rows(200)
+    rows = Given(torch.from_numpy(x))
+    portfolio = Portfolio.weighed(
+        Candidates.fit(rows, labels, SETTINGS, torch.device("cpu"), heads=("trees",), losses=()), labels
+    )
+    assert np.array_equal(Portfolio.from_state(*portfolio.state()).score(rows), portfolio.score(rows))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from punce.errors import InputError
 from punce.training import parallel
@@ -96,6 +97,13 @@ def test_large_results_fit_through_and_leaving_early_leaves_nobody_behind() -> N
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.usefixtures("two")
+def test_tensors_outlive_the_copy_that_made_them() -> None:
+    results = in_parallel([lambda k=k: torch.full((1000,), k) for k in range(4)])  # type: ignore[misc]
+    time.sleep(0.5)  # the copies are done and gone before anyone looks
+    assert [int(tensor.sum()) for tensor in results] == [0, 1000, 2000, 3000]
 
 
 _KILLED = """

@@ -66,6 +66,7 @@ def fit(
     table: reading.Table = None,
     reasons: Annotated[bool, typer.Option("--reasons", help=_REASONS)] = False,
     review: Annotated[Path | None, typer.Option(help=_REVIEW)] = None,
+    max_rows: reading.MaxRows = None,
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
@@ -78,10 +79,12 @@ def fit(
     labelled rows. --loss and --risk train one pair alone (punce and nnpu: the paper's; also tables with --encoder mlp).
     An option that would have no effect is refused.
     """
+    from punce.storage.parts import folder_of
+
     given = dict(ctx.params)
     sources = {name: ctx.get_parameter_source(name) for name in given}
     chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-    _run(given, chosen, out or Path("runs") / Path(os.path.realpath(data)).stem)
+    _run(given, chosen, out or Path("runs") / Path(os.path.realpath(folder_of(data))).stem)
 
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:
@@ -128,7 +131,7 @@ def _run(given: dict[str, Any], chosen: frozenset[str], folder: Path) -> None:
         source, model = _options(given, chosen)
         from punce.product.plan import RunOptions, plan_fit
 
-    run = RunOptions(**{name: given[name] for name in ("scores", "reasons", "review")})
+    run = RunOptions(**{name: given[name] for name in ("scores", "reasons", "review", "max_rows")})
     if given["dry_run"]:
         console = Terminal()
         plan = plan_fit(source, model, folder, run, say=console.print)
@@ -158,10 +161,9 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     from punce.options import ran_in_words
     from punce.product.insight import telling_columns_in_words
 
-    classifier, labels = outcome.classifier, outcome.data.labels
-    assert labels is not None
-    n_u, prior = int((labels == UNLABELLED).sum()), classifier.prior_
-    called = int((classifier.scores_[labels == UNLABELLED] >= classifier.threshold_).sum())
+    classifier, is_u = outcome.classifier, outcome.ranking.labels == UNLABELLED
+    n_u, prior = int(is_u.sum()), classifier.prior_
+    called = int((outcome.ranking.probability[is_u] >= classifier.threshold_).sum())
     said = f"About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
     interval = f" ({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f})"
     if classifier.metrics_.unknown:

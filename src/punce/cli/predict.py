@@ -13,6 +13,7 @@ from punce.cli.importing import without_collection
 if TYPE_CHECKING:
     from punce.product.predict import PredictOutcome
 
+_OUT = "Result file, .parquet or .csv; by default beside DATA. Of parts: a folder gets a file for each."
 _SHARE = "Share of positives that the probabilities are for, if another than in training; auto: that of the new rows."
 
 
@@ -20,7 +21,7 @@ def predict(
     ctx: typer.Context,
     run: Annotated[Path, typer.Argument(help="Run folder of punce fit, or a model folder.")],
     data: Annotated[Path, typer.Argument(help="New rows, in the form the model learned from.")],
-    out: Annotated[Path | None, typer.Option(help="Result file, .parquet or .csv; by default beside DATA.")] = None,
+    out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
     share: Annotated[str | None, typer.Option("--share", "--deploy-prior", help=_SHARE)] = None,
     batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 20_000,
     sep: reading.Sep = None,
@@ -29,20 +30,44 @@ def predict(
     decimal: reading.Decimal = None,
     table: reading.Table = None,
     skip_unreadable: reading.SkipUnreadable = False,
+    cluster: reading.Cluster = None,
 ) -> None:
-    """Score the rows of a new file, and say how they differ from those the model learned from."""
+    """Score the rows of a new file, and say how they differ from those the model learned from.
+
+    A folder or pattern of Parquet files ('parts/*.parquet') is scored into one file, or, if --out names a folder, part
+    by part: then a repeated command skips the parts that are done, and --cluster spreads them over Dask workers.
+    """
     from punce.storage.files import existing, file_and_table
 
     for path in (run, file_and_table(data)[0]):  # before the seconds that importing torch takes
         existing(path)
     wanted = _share(share)
+    written = {name: ctx.params[name] for name in reading.FILE}
+    options: dict[str, Any] = {"share": wanted, "batch_rows": batch_rows, "written": written}
+    if cluster is not None or _is_folder_for(data, out):
+        _predict_parts(run, data, out or _beside(data, ".scores"), cluster=cluster, **options)
+        return
     with without_collection():
         from punce.product.predict import run_predict
 
-    target = out or _beside(data)
-    written = {name: ctx.params[name] for name in reading.FILE}
-    done = run_predict(run, data, target, share=wanted, batch_rows=batch_rows, written=written)
-    _say(done, target, is_shifted=share is not None)
+    target = out or _beside(data, ".scores.parquet")
+    _say(run_predict(run, data, target, **options), str(target), is_shifted=share is not None)
+
+
+def _predict_parts(run: Path, data: Path, out: Path, **options: Any) -> None:
+    with without_collection():
+        from punce.product.predict_parts import predict_parts
+
+    done = predict_parts(run, data, out, **options)
+    parts = f"{out} ({done.parts:,} parts" + (f", {done.skipped:,} of them were done before)" if done.skipped else ")")
+    _say(done.together, parts, is_shifted=options["share"] is not None)
+
+
+def _is_folder_for(data: Path, out: Path | None) -> bool:
+    """Whether every part of the data is to get a file of its own."""
+    from punce.storage.parts import has_parts
+
+    return out is not None and out.suffix not in (".parquet", ".csv") and has_parts(data)
 
 
 def _share(given: str | None) -> float | Literal["auto"] | None:
@@ -53,7 +78,7 @@ def _share(given: str | None) -> float | Literal["auto"] | None:
     return "auto" if given == "auto" else check_prior(given, "--share", open_interval=True)
 
 
-def _say(done: PredictOutcome, target: Path, *, is_shifted: bool) -> None:
+def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
     from punce.cli.terminal import Terminal
 
     console = Terminal()
@@ -70,7 +95,10 @@ def _say(done: PredictOutcome, target: Path, *, is_shifted: bool) -> None:
     console.print(f"{done.rows:,} rows scored, {called}: {target}", **plain)
 
 
-def _beside(data: Path) -> Path:
-    """NAME.scores.parquet beside NAME; "." and ".." say where a folder is, not how it is called."""
+def _beside(data: Path, ending: str) -> Path:
+    """NAME and `ending` beside NAME; "." and ".." say where a folder is, not how it is called."""
+    from punce.storage.parts import folder_of
+
+    data = folder_of(data)
     named = data.resolve() if data.name in ("", "..") else data
-    return named.parent / f"{named.stem}.scores.parquet"
+    return named.parent / f"{named.stem}{ending}"

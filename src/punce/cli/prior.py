@@ -47,6 +47,8 @@ def prior(
     header: reading.Header = "auto",
     decimal: reading.Decimal = None,
     table: reading.Table = None,
+    max_rows: reading.MaxRows = None,
+    cluster: reading.Cluster = None,
     seed: reading.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
@@ -64,12 +66,13 @@ def prior(
         refuse_to_replace_input(out, file, labels)
     columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
     named = ("positive", "negative", "id", "text", "labels", *reading.FILE)
-    rows = _read(data, label, **columns, **{name: ctx.params[name] for name in named})
+    drawing = {"max_rows": max_rows, "cluster": cluster, "seed": seed}
+    rows = _read(data, label, **columns, **drawing, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
     scores, found = _estimated(rows, rows.labels, method, scenario=scenario, random_state=seed)
     console = Terminal()
-    _show(console, found, scores, rows.labels)
+    _show(console, found, scores, rows)
     for note in rows.notes:
         console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
     if out is not None:
@@ -80,14 +83,14 @@ def prior(
 
 def _read(data: Path, label: str | None, **options: Any) -> UserData:
     """The rows with labelled negatives kept apart; a column of only 1 and -1 is read as ``punce fit`` reads it."""
-    from punce.data import read
+    from punce.data import read_at_most
     from punce.errors import InputError
 
     try:
-        return read(data, label, setting="pnu", **options)
+        return read_at_most(data, label, setting="pnu", **options)
     except InputError:
         try:
-            return read(data, label, setting="pu", **options)
+            return read_at_most(data, label, setting="pu", **options)
         except InputError:
             pass  # the first refusal says what is wrong; this one would speak of a setting nobody asked for
         raise
@@ -111,16 +114,18 @@ def _estimated(
         warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
         scores = held_out_scores(features, labels, random_state=options["random_state"])
         # Rows labelled negative have no score and are set aside; any number stands for it.
-        return scores, estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
+        found = estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
+    return scores, found if rows.drawn is None else found.among(rows.drawn.labels)
 
 
-def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, labels: Labels) -> None:
+def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, rows: UserData) -> None:
     from rich.markup import escape
 
     from punce.priors import PriorTable
 
     estimates = list(found) if isinstance(found, PriorTable) else [found]
-    first = estimates[0]
+    assert rows.labels is not None
+    first, labels = estimates[0], rows.labels if rows.drawn is None else rows.drawn.labels
     n_u = int((labels == 0).sum())
     console.print(
         f"\n[bold]About {first.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
@@ -128,7 +133,7 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
         "are labelled.\n",
         highlight=False,
     )
-    console.print(_picture(scores, labels))
+    console.print(_picture(scores, rows.labels))
     console.print(_table(estimates))
     shared: list[str] = []
     if isinstance(found, PriorTable):

@@ -11,7 +11,10 @@ FILE = ("sep", "encoding", "header", "decimal", "table", "skip_unreadable")
 """Options that say how a file is written, for every command that reads one."""
 Data = Annotated[
     Path,
-    typer.Argument(help="CSV, Excel, Parquet, JSON lines, SQLite (FILE::TABLE), .npy, .npz, a folder of images."),
+    typer.Argument(
+        help="CSV, Excel, Parquet (a file, folder or 'pattern-*.parquet'), JSON lines, SQLite (FILE::TABLE), .npy, "
+        ".npz, a folder of images."
+    ),
 ]
 Label = Annotated[str | None, typer.Option(help="Column that marks labelled positives.")]
 Positive = Annotated[str | None, typer.Option(help="Value of the label column that means positive.")]
@@ -29,3 +32,12 @@ SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave o
 LabelsFile = Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")]
 ScenarioName = Annotated[str, typer.Option(help="single_set or case_control.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="Dask scheduler (tcp://HOST:PORT) whose workers read the Parquet parts of DATA.")
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        min=100, help="Learn from at most so many rows of a table, labelled ones first; by default what memory holds."
+    ),
+]

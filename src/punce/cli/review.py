@@ -53,20 +53,37 @@ def review(
     with without_collection():
         from punce.product.review.job import Goal, quantity_of
         from punce.product.review.run import moved_to, scored_run
+    is_written = not serve and (not verdicts or rows is not None)
+    _refuse_unused(
+        ("--port", port != 0, serve, "--serve"),
+        ("--judge", judge is not None, serve or bool(verdicts), "--serve or --verdicts"),
+        ("--out", out is not None, is_written, "rows that are written to a file"),
+        ("--show-probability", show_probability, serve or is_written, "rows that are shown"),
+    )
     goal = Goal.of(stop_when) if stop_when else None
     wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
     scored, console = scored_run(run), Terminal()
     scored = scored if data is None else moved_to(scored, str(existing(data)))
     if verdicts:
         _take(console, scored, verdicts, judge)
-    _draw(console, scored, wanted, rows, seed, is_served=serve)
+    is_drawn = _draw(console, scored, wanted, rows, seed, is_served=serve)
+    _refuse_unused(("--for", quantity is not None, is_drawn, "a draw; add --rows"))
     if serve:
         from punce.product.review.server import serve_review
 
         serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
-    elif not verdicts or rows:
+    elif is_written:
         _write(console, scored, out, show_probability=show_probability)
     _say(console, scored, goal)
+
+
+def _refuse_unused(*options: tuple[str, bool, bool, str]) -> None:
+    """Refuse an option that is given and not used; of each its name, is it given, is it used, and what it needs."""
+    from punce.errors import InputError
+
+    for name, is_given, is_used, needs in options:
+        if is_given and not is_used:
+            raise InputError(f"{name} has no effect here: it needs {needs}")
 
 
 def _take(console: Terminal, scored: ScoredRun, verdicts: list[Path], judge: str | None) -> None:
@@ -78,16 +95,17 @@ def _take(console: Terminal, scored: ScoredRun, verdicts: list[Path], judge: str
     console.print(f"{new} verdicts taken", **_PLAIN)
 
 
-def _draw(console: Terminal, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_served: bool) -> None:
-    """Rows are drawn the first time, and later only when asked for: what is open should be judged first."""
+def _draw(console: Terminal, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_served: bool) -> bool:
+    """Whether rows were drawn: the first time, and later only when asked for. What is open should be judged first."""
     from punce.product.review.job import draw_rows, state_of
 
     state = state_of(scored)
     if rows is None and state is not None and (state.open or not is_served):
-        return
+        return False
     plan = draw_rows(scored, scored.data(), quantity, rows or _FIRST_ROWS, seed)
     drawn = len(plan.rounds[-1].drawn)
     console.print(f"drew {drawn} of {len(scored.rows):,} unlabelled rows, {len(plan.rounds[-1].free)} strata", **_PLAIN)
+    return True
 
 
 def _write(console: Terminal, scored: ScoredRun, out: Path | None, *, show_probability: bool) -> None:
@@ -105,7 +123,7 @@ def _write(console: Terminal, scored: ScoredRun, out: Path | None, *, show_proba
 
 
 def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
-    from punce.product.review.job import finding, progress_to, state_of, write_audit
+    from punce.product.review.job import finding, gain, progress_to, state_of, write_audit
     from punce.product.review.page import show_on_page
 
     state = state_of(scored)
@@ -114,7 +132,8 @@ def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
     _say_counts(console, state)
     if state.audit is not None:
         console.print(_table(state))
-        console.print(finding(state), **_PLAIN)
+        for said in filter(None, (finding(state), gain(state))):
+            console.print(said, **_PLAIN)
         write_audit(state)
         show_on_page(state)
         console.print(f"the page: {scored.folder / 'report.html'}", **_PLAIN)

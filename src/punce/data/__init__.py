@@ -5,7 +5,7 @@ from __future__ import annotations
 from punce.columns.encoder import EncodedTable, TableEncoder
 from punce.data.check import check
 from punce.data.findings import DataCheck, DataFinding
-from punce.data.read import read, stream
+from punce.data.read import read, read_at_most, stream
 from punce.data.simulate import PUSample, biased_propensity, simulate_pnu, simulate_pu
 from punce.data.user_data import DataStream, UserData
 from punce.datasets import DATASETS, Benchmark, Dataset, MissingFilesError, Part, find_benchmark, load
@@ -28,6 +28,7 @@ __all__ = [
     "find_benchmark",
     "load",
     "read",
+    "read_at_most",
     "simulate_pnu",
     "simulate_pu",
     "stream",

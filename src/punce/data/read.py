@@ -18,7 +18,7 @@ from punce.data.embeddings import check_features, read_npy, read_npz
 from punce.data.image_files import ImageFiles, image_files, read_folder, usual_label
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
-from punce.data.table_rows import read_table, stream_table
+from punce.data.table_rows import read_drawn, read_table, stream_table
 from punce.data.tables import KNOWN, Roles, check_roles, form_of, open_table, read_frame, with_hint
 from punce.data.user_data import BATCH_ROWS, DataStream, UserData
 from punce.datasets.dataset import Kind
@@ -26,6 +26,8 @@ from punce.errors import InputError
 from punce.labels import Setting, require_positive_and_unlabelled
 from punce.options import check_reading
 from punce.storage.files import existing, file_and_table
+from punce.storage.parts import has_parts
+from punce.training.cluster import workers
 
 _SHOWN = 5
 _FOLDER = "a folder of images"
@@ -92,6 +94,37 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
     if data.labels is not None:
         require_positive_and_unlabelled(data.labels, data.source)
     return data
+
+
+def read_at_most(
+    path: str | Path,
+    label: str | None = None,
+    *,
+    max_rows: int | None = None,
+    seed: int = 0,
+    cluster: str | None = None,
+    **options: Unpack[ReadOptions],
+) -> UserData:
+    """As :func:`read`, but of a table too large to learn from at once, or of more than `max_rows`, drawn rows.
+
+    ``punce.data.drawn`` says which are drawn. `cluster` is the address of a Dask scheduler whose workers then read the
+    Parquet parts; they must see them under the same paths.
+    """
+    request = _request(path, label, options)
+    if _reader(request) is read_table:
+        if cluster is not None and not has_parts(request.path):
+            raise InputError(f"--cluster reads the parts of a folder or pattern of Parquet files; {path} is one file")
+        with workers(cluster) as on_workers:
+            data = read_drawn(request, max_rows, seed, on_workers)
+        if data.labels is not None:
+            require_positive_and_unlabelled(data.labels, data.source)
+        return data
+    if max_rows is not None or cluster is not None:
+        idle = "--max-rows" if max_rows is not None else "--cluster"
+        raise InputError(
+            f"{idle} has no effect on {input_form(request.path)}: it is for tables and texts in table files"
+        )
+    return read(path, label, **options)
 
 
 def stream(

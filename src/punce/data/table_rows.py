@@ -13,6 +13,7 @@ import pandas as pd
 from punce.columns.kinds import column_kind, missing_column
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.columns.written import Decimal
+from punce.data.drawn import Drawn, DrawnTable, draw, is_large, rows_that_fit
 from punce.data.request import Request
 from punce.data.table_file import TableFile
 from punce.data.tables import check_roles, first_frame, open_table, read_frame, with_hint
@@ -20,13 +21,34 @@ from punce.data.user_data import DataStream, UserData
 from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Labels, require_positive_and_unlabelled
+from punce.training.cluster import Map
 
 _PROBED_ROWS = 10_000  # of a stream, to decide whether it is a table or text, and how its numbers are written
 
 
 def read_table(request: Request) -> UserData:
     """The whole file."""
-    table = _opened(request)
+    return _read(_opened(request), request)
+
+
+def read_drawn(request: Request, most: int | None, seed: int, on_workers: Map) -> UserData:
+    """The whole file, or where it is too large, or has more than `most` rows, rows drawn from it."""
+    table, label = _opened(request), request.roles.label
+    if label is None or (most is None and not is_large(table)):
+        return _read(table, request)
+    # Marks of decimals do not matter to labels.
+    labels, about = request.read_labels(read_frame(table, [label])[label])
+    require_positive_and_unlabelled(labels, str(request.path))
+    most = rows_that_fit(table, len(labels)) if most is None else most
+    if len(labels) <= most:
+        return _read(table, request)
+    drawn = Drawn(draw(labels, most, seed), labels)
+    data = _read(DrawnTable(table, drawn.rows, on_workers), request, (labels[drawn.rows], about))
+    ids = data.ids if request.roles.id else pd.Index(drawn.rows)
+    return replace(data, ids=ids, notes=(drawn.in_words(), *data.notes), drawn=drawn)
+
+
+def _read(table: TableFile, request: Request, known: tuple[Labels | None, tuple[str, ...]] | None = None) -> UserData:
     frames: dict[Decimal, pd.DataFrame] = {}
 
     def load(decimal: Decimal) -> pd.DataFrame:
@@ -38,7 +60,9 @@ def read_table(request: Request) -> UserData:
     # The whole file decides here; a stream has only its first rows to go by.
     forms, decided = _number_forms(load, table, request)
     label = request.roles.label
-    labels, about = (None, ()) if label is None else request.read_labels(load(forms.decimal)[label])
+    if known is None:
+        known = (None, ()) if label is None else request.read_labels(load(forms.decimal)[label])
+    labels, about = known
     frame, lost = forms.read(load(forms.decimal))
     kind, text = _table_kind(frame, request, table)
     data = _from_frame(frame, labels, kind, text, request, start=0)

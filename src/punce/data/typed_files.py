@@ -20,6 +20,7 @@ from punce.data.table_file import MOST_COLUMNS, FileOptions, headerless, names_o
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
 from punce.data.unpacked import refuse_bomb
 from punce.errors import InputError
+from punce.storage.parts import part_files
 
 _SHOWN = 8
 _MOST_EMPTY, _EMPTY = 10_000_000, 100  # cells that may be empty in any file of JSON, and beside each that is filled
@@ -56,12 +57,17 @@ class WholeTable(_Typed):
 
 @dataclass(frozen=True)
 class ParquetFiles(_Typed):
-    """One Parquet file or a folder of them."""
+    """One Parquet file or the parts of a folder or pattern."""
 
     path: Path
     files: list[Path]
     names: list[str]
     notes: list[str]
+
+    @property
+    def metadata(self) -> list[Any]:
+        """The footer of each part: how many rows and bytes it has."""
+        return [_open_parquet(file).metadata for file in self.files]
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
@@ -82,8 +88,8 @@ class ParquetFiles(_Typed):
 
 
 def open_parquet(path: Path, asked: FileOptions) -> ParquetFiles:
-    """Files of a folder must have the same columns."""
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    """Parts must have the same columns."""
+    files = part_files(path)
     first, *others = [list(_open_parquet(file).schema_arrow.names) for file in files]
     if any(names != first for names in others):
         raise InputError(f"{path}: its Parquet files do not have the same columns")

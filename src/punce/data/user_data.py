@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.columns.number_forms import NumberForms
+from punce.data.drawn import Drawn
 from punce.data.image_files import ImageFiles
 from punce.datasets.dataset import Kind
 from punce.errors import InputError
@@ -41,6 +42,8 @@ class UserData:
     """How the numbers of a table file were written, for new rows."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Pictures that were left out, and why."""
+    drawn: Drawn | None = None
+    """Which rows of the file these are, where it is too large to be learned from as a whole."""
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != len(self.features):

@@ -51,7 +51,7 @@ class AllConv(Encoder):
 
     def features(self, x: Tensor) -> Tensor:
         """h of a batch of images. Shape: (B, C, S, S) -> (B, 1000·width)."""
-        h: Tensor = self.backbone_lin(self.backbone_cnn(x).flatten(1))
+        h: Tensor = self.backbone_lin(self.convolved(self.backbone_cnn, x).flatten(1))
         return h
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import torch
 from torch import Tensor, nn
 
 from punce.errors import InputError
+
+Precision = Literal["float32", "bfloat16"]
 
 
 class Encoder(nn.Module):
@@ -18,6 +23,8 @@ class Encoder(nn.Module):
     backbone: nn.Module
     projector: nn.Module
     online_head: nn.Linear
+    precision: Precision = "float32"
+    """Of convolutions while training (see :mod:`punce.encoders.precision`)."""
 
     @property
     def feature_size(self) -> int:
@@ -39,6 +46,14 @@ class Encoder(nn.Module):
         # Detached: the head shows how separable the features are while training, and does not change them.
         score: Tensor = self.online_head(h.detach()).squeeze(1)
         return score
+
+    def convolved(self, part: nn.Module, x: Tensor) -> Tensor:
+        """part(x), in :attr:`precision` while training. float32 comes out. Shape: (B, C, H, W) -> that of `part`."""
+        if self.precision == "float32" or not self.training:
+            h: Tensor = part(x)
+            return h
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return part(x).float()  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> Tensor:
         """Projections of `x`."""

@@ -40,7 +40,7 @@ class ResNet18(Encoder):
 
     def features(self, x: Tensor) -> Tensor:
         """h of a batch of images. Shape: (B, C, H, W) -> (B, 512·width)."""
-        return super().features(x).flatten(1)
+        return self.convolved(self.backbone, x).flatten(1)
 
 
 class BasicBlock(nn.Module):

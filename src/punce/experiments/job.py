@@ -18,6 +18,7 @@ from torch import Tensor
 
 from punce.data import PUSample
 from punce.encoders import Encoder, build_encoder, row_options
+from punce.encoders.precision import channels_last
 from punce.errors import InputError
 from punce.experiments.cell import LABEL_FREE, Cell, EncoderSpec, PortfolioConfig, Pretraining, PriorSpec, TextConfig
 from punce.experiments.encoder_cache import EncoderCache, Pretrained
@@ -126,11 +127,7 @@ class Job:
         with torch.random.fork_rng():
             torch.manual_seed(self.cell.seed)
             encoder = network_for(self.cell.encoder, tuple(self.rows.X.shape[1:]))
-        # torch 2.13 on AVX2 writes past the end of a 1×1 convolution of stride 2 over 4 channels-last channels.
-        spec = self.cell.encoder
-        if spec.channels_last and not (spec.name == "resnet18" and spec.width < 0.125):
-            encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return encoder.to(device())
+        return (channels_last(encoder) if self.cell.encoder.channels_last else encoder).to(device())
 
     def pretrained(self) -> tuple[Encoder, Pretrained]:
         """The pretrained encoder, from the cache or into it."""

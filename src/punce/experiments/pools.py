@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import warnings
 from concurrent.futures import Future
 from typing import Any
-from urllib.parse import urlsplit
 
-from punce.errors import InputError
 from punce.experiments.attempt import Report, Task, attempt
+from punce.training.cluster import connect
 
 _IDLE_SECONDS = 600  # a cell may take long while the other workers have nothing to do
 
@@ -80,17 +78,10 @@ class Cluster(InProcess):
     """
 
     def __init__(self, address: str, patience: float = 10.0) -> None:
-        try:
-            import distributed
-        except ImportError as error:
-            raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
-        make: Any = distributed.Client  # has no types
-        try:
-            _require_listener(address, patience)
-            self._client: Any = make(address, timeout=patience, set_as_default=False)
-        except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-            raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
+        self._client = connect(address, patience)
         self._executor = self._client.get_executor(pure=False)  # a repeated task is an attempt, not the same answer
+        import distributed
+
         self.lost = (distributed.KilledWorker,)
 
     @property
@@ -107,10 +98,3 @@ class Cluster(InProcess):
         """Cancel what is queued and leave the cluster as it is."""
         self._executor.shutdown(wait=not now)  # without waiting, Dask cancels
         self._client.close()
-
-
-def _require_listener(address: str, patience: float) -> None:
-    """Fail early if nothing listens: a Dask client that cannot connect leaves threads and messages behind."""
-    parts = urlsplit(address)
-    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
-        socket.create_connection((parts.hostname, parts.port), patience).close()

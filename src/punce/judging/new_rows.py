@@ -22,6 +22,7 @@ Flags = npt.NDArray[np.bool_]
 NOTHING_KEPT = "the model was saved by an earlier version, which kept nothing to compare new rows with"
 _PREFIX = "seen."
 _SHOWN = 5
+_COUNTED = ("scores", "columns", "outside")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,16 @@ class NewRows:
         outside = self._seen.columns.outside(table.values)
         self._outside += outside.sum(axis=0)
         return np.asarray(outside.any(axis=1))
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted so far, as plain whole numbers; for :meth:`add_counts` of another process."""
+        return {name: getattr(self, f"_{name}").astype(int).tolist() for name in _COUNTED}
+
+    def add_counts(self, counts: Mapping[str, Any]) -> None:
+        """Count the rows that another one counted."""
+        for name in _COUNTED:
+            mine = getattr(self, f"_{name}")
+            mine += np.asarray(counts[name], dtype=mine.dtype).reshape(mine.shape)
 
     @cached_property
     def share(self) -> Share:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from punce.encoders import Encoder
+from punce.encoders.precision import fast_convolutions
 from punce.errors import InputError
 from punce.labels import NEGATIVE, Labels
 from punce.losses import ContrastiveLoss, build_loss
@@ -61,7 +64,8 @@ def pretrain_encoder(
     told = replace(automatic, monitor_prior=settings.prior, seed=settings.random_state)
     config, folder = settings.config("pretrain", told), settings.folder / "pretrain" if settings.folder else None
     loss = loss_of(settings, labels)
-    return pretrain(encoder, view, x, labels, loss, config, folder=folder, progress=settings.progress)
+    with trained_fast(encoder, settings):
+        return pretrain(encoder, view, x, labels, loss, config, folder=folder, progress=settings.progress)
 
 
 def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
@@ -81,14 +85,24 @@ def fit_head(encoder: Encoder, view: View, x: Tensor, labels: Labels, settings: 
         folder=folder,
         progress=settings.progress,
     )
-    return train_head(config, problem).linear.cpu()
+    with trained_fast(encoder, settings):
+        return train_head(config, problem).linear.cpu()
+
+
+@contextmanager
+def trained_fast(encoder: Encoder, settings: FitSettings) -> Iterator[None]:
+    """Convolutions in their fast layout and precision; the card names a precision that is not the usual one."""
+    with fast_convolutions(encoder) as precision:
+        if precision != "float32":
+            settings.used["precision"] = f"{precision} in the convolutions while training"
+        yield
 
 
 def frozen_head(features: Tensor, labels: Labels, settings: FitSettings, folder: Path | None = None) -> LinearHead:
     """A head on features that stay as they are. Shape: features (n, D), labels (n,)."""
     labels, settings = _with_known(labels, settings)
     if settings.weights is not None:
-        rows = _drawn_by_weight(labels, settings.weights, settings.random_state)
+        rows = drawn_by_weight(labels, settings.weights, settings.random_state)
         features, labels = features[rows], labels[rows]
     if settings.risk == "pupl":
         clusters: PuplConfig = settings.config("pupl", PuplConfig(seed=settings.random_state))
@@ -110,7 +124,7 @@ def _with_known(labels: Labels, settings: FitSettings) -> tuple[Labels, FitSetti
     return known, replace(settings, truths=None, prior=prior, configs={**settings.configs, "risk": risk})
 
 
-def _drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[np.intp]:
+def drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[np.intp]:
     """As many labelled and as many unlabelled rows as there are, each as often as its weight asks for.
 
     Drawn at equal steps of the summed weights, so that a weight of 2 gives two copies and not two on average: no risk

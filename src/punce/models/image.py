@@ -20,6 +20,7 @@ from punce.models.pictures import PictureVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.model import FeatureModel
 from punce.models.route import FitSettings, Fitted, Floats, State, under
+from punce.models.tuned_pictures import TUNED, TunedPictures
 from punce.options import is_pretrained
 from punce.storage.model_file import ModelFileError
 
@@ -33,7 +34,7 @@ class ImageRoute:
     """Pictures as files or as an array (n, C, H, W) or (n, H, W, C)."""
 
     def __init__(self) -> None:
-        self._reader: _Frozen | AutoRoute = AutoRoute()
+        self._reader: _Frozen | TunedPictures | AutoRoute = AutoRoute()
         self._notes: tuple[str, ...] = ()
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
@@ -43,17 +44,21 @@ class ImageRoute:
             return _pixels(X)
         encoder = vision_for(X, settings.encoder)
         encoder.to(check_device(settings.device))
-        self._reader = _Frozen(PictureVectors(encoder))
+        tunes = settings.transfer == "finetune"
+        self._reader = TunedPictures(encoder) if tunes else _Frozen(PictureVectors(encoder))
         return self._reader.prepare(X, settings)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Learn from pictures that :meth:`prepare` has seen."""
-        fitted = self._reader.fit(self._rows(X), labels, settings)
+        rows = X if isinstance(self._reader, TunedPictures) else self._rows(X)
+        fitted = self._reader.fit(rows, labels, settings)
         own = self._reader.notes if isinstance(self._reader, _Frozen) else ()
         return replace(fitted, notes=(*fitted.notes, *self._notes, *own))
 
     def _rows(self, X: Any) -> Any:
-        """Files stay files for the encoder; a network reads pixels."""
+        """Files stay files for a frozen encoder; a network reads pixels, those of its own size."""
+        if isinstance(self._reader, TunedPictures):
+            return self._reader.pixels(X)
         return X if isinstance(self._reader, _Frozen) else _pixels(X)
 
     def score(self, X: Any) -> Floats:
@@ -83,11 +88,12 @@ class ImageRoute:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> ImageRoute:
         """Inverse of :meth:`state`. A pretrained encoder is not part of a model file: it must be there."""
         route = cls()
-        if content.get("how") != _FROZEN:
+        kinds: dict[Any, type[_Frozen | TunedPictures]] = {_FROZEN: _Frozen, TUNED: TunedPictures}
+        if content.get("how") not in kinds:
             route._reader = AutoRoute.from_state(tensors, content)
             return route
         try:
-            route._reader = _Frozen.from_state(tensors, content)
+            route._reader = kinds[content["how"]].from_state(tensors, content)
         except InputError as error:
             raise ModelFileError(str(error)) from error
         return route

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from punce.encoders import Transformer
+from punce.encoders.static import StaticVectors
 from punce.models.route import Flags, State, under
 from punce.storage.files import replacing
 from punce.training import collectives
@@ -27,7 +28,7 @@ def are_there(texts: list[str]) -> Flags:
 
 
 class SentenceVectors:
-    """Embeddings of a :class:`~punce.encoders.Transformer`, standardised over the training texts.
+    """Embeddings of a transformer, or static word vectors, standardised over the training texts.
 
     Standardised, because the raw features of most encoders have a few directions of huge variance that say little.
     What was embedded while fitting is kept, so that scoring the training rows costs nothing.
@@ -36,8 +37,8 @@ class SentenceVectors:
     how = "frozen"
     view: ClassVar[dict[str, float]] = {"noise": 0.3, "dropout": 0.5}
 
-    def __init__(self, encoder: Transformer) -> None:
-        self.encoder = encoder.eval()
+    def __init__(self, encoder: Transformer | StaticVectors) -> None:
+        self.encoder: Any = encoder.eval()
         self._mean, self._scale = torch.zeros(encoder.feature_size), torch.ones(encoder.feature_size)
         self._known: dict[str, int] = {}
         self._rows = torch.zeros(0, encoder.feature_size)
@@ -78,7 +79,8 @@ class SentenceVectors:
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> SentenceVectors:
         """Inverse of :meth:`state`; refuses an encoder that is not the one the model was trained on."""
-        vectors = cls(Transformer.from_spec(content["encoder"]))
+        spec = content["encoder"]
+        vectors = cls(StaticVectors.from_spec(spec) if spec.get("static") else Transformer.from_spec(spec))
         if trained := under(tensors, _WEIGHTS):
             vectors.encoder.backbone.load_state_dict(trained)
         vectors._mean, vectors._scale = tensors["mean"], tensors["scale"]

@@ -15,6 +15,7 @@ from torch import Tensor
 from punce.columns.encoder import EncodedTable, plain_columns
 from punce.encoders import ENCODERS, Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
+from punce.encoders.static import PACKAGE, StaticVectors, has_static_vectors
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.insight import Reason
@@ -56,10 +57,11 @@ class TextRoute:
             self._notes = _why_word_counts(settings.encoder)
             self._reader = _on_vectors(WordVectors().fit(texts, settings.random_state), settings)
             return texts
-        self._notes = _cut_texts(encoder, texts)
-        encoder.to(check_device(settings.device))
+        if isinstance(encoder, Transformer):
+            self._notes = _cut_texts(encoder, texts)
+            encoder.to(check_device(settings.device))
         frozen = SentenceVectors(encoder).fit(texts, folder=settings.folder, progress=settings.progress)
-        self._reader = TunedTransformer(encoder) if settings.transfer == "finetune" else _on_vectors(frozen, settings)
+        self._reader = _reader_of(encoder, frozen, settings)
         return frozen.vectors(texts)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
@@ -214,6 +216,16 @@ class _Weighed:
         return reader
 
 
+def _reader_of(
+    encoder: Transformer | StaticVectors, frozen: SentenceVectors, settings: FitSettings
+) -> _OnVectors | _Weighed | TunedTransformer:
+    if settings.transfer != "finetune":
+        return _on_vectors(frozen, settings)
+    if isinstance(encoder, StaticVectors):
+        raise InputError("static word vectors cannot be trained: use transfer='probe', or name a transformer")
+    return TunedTransformer(encoder)
+
+
 def _on_vectors(vectors: WordVectors | SentenceVectors, settings: FitSettings) -> _OnVectors | _Weighed:
     if settings.loss != "auto":
         return _OnVectors(vectors)
@@ -256,16 +268,22 @@ def without_word(text: str, word: str) -> str:
     return kept if kept != text or len(word) > 1 else re.sub(re.escape(word), "", text, flags=re.IGNORECASE)
 
 
-def _encoder_for(asked: Any) -> Transformer | None:
-    """The transformer that was asked for, a copy if it is the caller's own; None means word counts."""
+def _encoder_for(asked: Any) -> Transformer | StaticVectors | None:
+    """The encoder that was asked for, a copy if it is the caller's own; None means word counts."""
     if isinstance(asked, Transformer):
         return copy.deepcopy(asked)
     if asked == "auto":
         name = named_encoder()
-        return Transformer(name) if name is not None and has_transformers() else None
+        if name is None and has_static_vectors():
+            return StaticVectors()
+        return _named(name) if name is not None and has_transformers() else None
     if asked == "transformer":
         raise InputError("name the transformer: encoder='roberta-base', or the path of its folder")
-    return None if asked == WORD_COUNTS or _is_network(asked) else Transformer(asked)
+    return None if asked == WORD_COUNTS or _is_network(asked) else _named(asked)
+
+
+def _named(source: str) -> Transformer | StaticVectors:
+    return StaticVectors(source) if source == PACKAGE else Transformer(source)
 
 
 def _is_network(asked: Any) -> bool:

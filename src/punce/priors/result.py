@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from punce.errors import InputError
+from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.scenario import label_frequency, population_prior, prior_from_label_frequency
 
 Bound = Literal["lower", "upper"]
@@ -125,6 +126,12 @@ class PriorEstimate:
             label_frequency=label_frequency(value, n_p, n_u),
         )
 
+    def among(self, labels: Labels) -> PriorEstimate:
+        """What follows from the share for all rows of a file, of which the estimate saw some that were drawn."""
+        n_p, n_u = (int((labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
+        counted = {**self.diagnostics, "n_labelled": n_p, "n_unlabelled": n_u}
+        return replace(self, diagnostics=counted).moved(self.value, self.low, self.high)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text for JSON; arrays become their length, mean and quantiles."""
         numbers = ("value", "low", "high", "population_prior", "label_frequency")
@@ -166,6 +173,10 @@ class PriorTable:
         if method in self.failures:
             raise InputError(f"{method} has no estimate: {self.failures[method]}")
         raise InputError(f"no estimate is called {method!r}; there are {[e.method for e in self.estimates]}")
+
+    def among(self, labels: Labels) -> PriorTable:
+        """What follows from the shares for all rows of a file, of which the estimates saw some that were drawn."""
+        return replace(self, estimates=tuple(estimate.among(labels) for estimate in self.estimates))
 
     def to_frame(self) -> pd.DataFrame:
         """One row per estimator, in the catalogue's order."""

@@ -35,8 +35,9 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
-from punce.product.page import ranked_rows, report_content, started_map
+from punce.product.page import report_content, started_map
 from punce.product.plan import DataOptions, ModelOptions, RunFolder, RunOptions, Say, read_and_check
+from punce.product.ranking import Ranking, ranking_of
 from punce.product.review.refit import Reviewed, finish_review
 from punce.report import write_report
 from punce.report.json_tree import encode
@@ -53,6 +54,7 @@ class FitOutcome:
     classifier: PUClassifier
     data: UserData
     warnings: tuple[str, ...]
+    ranking: Ranking
     reviewed: Reviewed | None = None
 
 
@@ -62,7 +64,7 @@ def run_fit(
     """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
     run = run or RunOptions()
     PUClassifier(**model.arguments()).check_arguments()
-    data, checked = read_and_check(source, say, look=partial(_look, model))
+    data, checked = read_and_check(source, model, run, say, look=partial(_look, model))
     reviewed = run.reviewed(source, data)
     model = model.with_share(reviewed)
     classifier = PUClassifier(**model.arguments(), progress=True).set_params(kind=data.kind)
@@ -71,7 +73,8 @@ def run_fit(
     with folder.held(say):
         X = data.features  # pictures were decoded once, while they were read
         noted = _fit(classifier, X, data.labels, folder, reviewed)
-        outcome = FitOutcome(out, classifier, data, noted, reviewed)
+        noted = (f"{data.drawn.in_words()}; every row is scored", *noted) if data.drawn else noted
+        outcome = FitOutcome(out, classifier, data, noted, ranking_of(classifier, data, source), reviewed)
         if collectives.rank() == 0:
             ran = {"setting": classifier.setting_, **classifier.ran_}
             _write_results(outcome, checked, X, {**config, "ran": ran})
@@ -185,22 +188,20 @@ def _write_scores(outcome: FitOutcome, form: str, X: Any = None) -> None:
 
     A row is seen in training where the model that scored it was trained with the row among the unlabelled ones.
     """
-    classifier, data = outcome.classifier, outcome.data
-    assert data.labels is not None
-    probability, scores = classifier.scores_, classifier.decision_scores_
-    rows = ranked_rows(data.labels, probability, scores)
+    ranking = outcome.ranking
+    rows = ranking.order()
     columns: dict[str, Any] = {
         "rank": np.arange(1, len(rows) + 1),
         "row": rows,
-        "id": data.ids[rows].astype(str),
-        "probability": probability[rows],
-        "score": scores[rows],
-        "seen_in_training": classifier.seen_in_training_[rows],
+        "id": ranking.ids[rows].astype(str),
+        "probability": ranking.probability[rows],
+        "score": ranking.scores[rows],
+        "seen_in_training": ranking.seen[rows],
     }
     if outcome.reviewed is not None:
         columns["judged"] = np.array(outcome.reviewed.said())[rows]
     if X is not None:
-        columns["reasons"] = reasons_column(classifier, X, rows)
+        columns["reasons"] = reasons_column(outcome.classifier, X, rows)
     with replacing(outcome.folder / f"scores.{form}") as temporary:
         listed = pd.DataFrame(columns)
         write = defused_frame(listed).to_csv if form == "csv" else listed.to_parquet

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from punce.data import DataCheck, UserData, check, read
+from punce.data import DataCheck, UserData, check, read, read_at_most
 from punce.data.image_files import ImageFiles
 from punce.data.read import check_request
 from punce.errors import InputError
@@ -70,6 +70,10 @@ class DataOptions:
     def read(self, look: Callable[[ImageFiles], None] | None = None) -> UserData:
         """Read the rows; `look` goes over a folder of pictures first."""
         return read(**asdict(self), look=look)
+
+    def read_at_most(self, max_rows: int | None, seed: int, look: Callable[[ImageFiles], None] | None) -> UserData:
+        """Read the rows, or of a table that is too large some that are drawn."""
+        return read_at_most(**asdict(self), look=look, max_rows=max_rows, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -200,20 +204,6 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
-def read_and_check(
-    source: DataOptions, say: Say, look: Callable[[ImageFiles], None] | None = None
-) -> tuple[UserData, DataCheck]:
-    """Read the rows, show the data check, and stop at what cannot be learned from."""
-    data = source.read(look)
-    if data.labels is None:
-        raise InputError("no labels: name the label column with --label")
-    require_positive_and_unlabelled(data.labels, f"label column of {data.source}")
-    checked = check(data)
-    say(checked)
-    checked.raise_for_errors()
-    return data, checked
-
-
 @dataclass(frozen=True)
 class RunOptions:
     """What the run writes and learns from besides the rows themselves."""
@@ -224,6 +214,8 @@ class RunOptions:
     """The ranked list says of its first 1,000 rows which columns or words moved them most."""
     review: Path | None = None
     """A run on the same file whose rows people judged: their verdicts are learned from."""
+    max_rows: int | None = None
+    """Of a table with more rows (None: too large for memory) rows are drawn to learn from, and every row is scored."""
 
     def config(
         self, source: DataOptions, model: ModelOptions, data: UserData, reviewed: Reviewed | None
@@ -233,7 +225,17 @@ class RunOptions:
             check_explained(data.kind)
         asked = {"data": asdict(source), "model": model.applying(data), "scores": self.scores, "rows": len(data)}
         asked |= {"reasons": True} if self.reasons else {}
+        asked |= {"drawn": {"rows": len(data), "of": len(data.drawn.labels)}} if data.drawn else {}
         return asked | ({"review": reviewed.as_config()} if reviewed else {})
+
+    def check_drawn(self, data: UserData, model: ModelOptions) -> None:
+        """Refuse what needs all rows in memory, or how many rows there are of each kind, where rows were drawn."""
+        if data.drawn is None:
+            return
+        asked = {"--reasons": self.reasons, "--review": self.review is not None}
+        asked["--target population"] = model.target == "population" and model.scenario == "single_set"
+        if named := [name for name, is_asked in asked.items() if is_asked]:
+            raise InputError(f"{named[0]} is not possible where rows are drawn ({data.drawn.in_words()})")
 
     def reviewed(self, source: DataOptions, data: UserData) -> Reviewed | None:
         """The verdicts of the review, if there is one."""
@@ -244,12 +246,31 @@ class RunOptions:
         return reviewed_rows(self.review, source, data)
 
 
+def read_and_check(
+    source: DataOptions,
+    model: ModelOptions,
+    run: RunOptions,
+    say: Say,
+    look: Callable[[ImageFiles], None] | None = None,
+) -> tuple[UserData, DataCheck]:
+    """Read the rows, show the data check, and stop at what cannot be learned from."""
+    data = source.read_at_most(run.max_rows, model.random_state, look)
+    if data.labels is None:
+        raise InputError("no labels: name the label column with --label")
+    require_positive_and_unlabelled(data.labels, f"label column of {data.source}")
+    checked = check(data)
+    say(checked)
+    checked.raise_for_errors()
+    run.check_drawn(data, model)
+    return data, checked
+
+
 def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOptions | None = None, *, say: Say) -> str:
     """What :func:`run_fit` would do, after the same reading and checks, without training or writing."""
     run = run or RunOptions()
     asked = model.arguments()
     model.check()
-    data, _ = read_and_check(source, say)
+    data, _ = read_and_check(source, model, run, say)
     reviewed = run.reviewed(source, data)
     model = model.with_share(reviewed)
     resumes = RunFolder(out, run.config(source, model, data, reviewed)).resumes()

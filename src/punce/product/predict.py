@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from punce.classifier import PUClassifier
 from punce.columns.number_forms import NumberForms
-from punce.data import UserData, stream
+from punce.data import DataStream, UserData, stream
 from punce.data.read import input_form
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
@@ -33,7 +33,7 @@ from punce.storage.files import check_output, file_and_table, refuse_to_replace_
 from punce.storage.formulas import defused_frame
 
 # Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
         ("id", pa.string()),
@@ -86,39 +86,61 @@ def run_predict(
     """
     check_output(out)
     refuse_to_replace_input(out, file_and_table(data)[0])
-    classifier = PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
-    reading = _reading(run, data, {name: value for name, value in (written or {}).items() if was_asked(value)})
-    route = classifier._route
-    options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
-    if isinstance(route, ImageRoute):
-        options["look"] = partial(route.look, progress=True)
-        batch_rows = min(batch_rows, _PICTURES)  # with their features, more would fill memory without being faster
-    source = stream(data, **options, kind=classifier.kind_, batch_rows=batch_rows)  # type: ignore[arg-type]
-
-    found = _Found(classifier, _own_share(classifier, source.batches()) if share == "auto" else share)
-    notes = _Notes()
-    with replacing(out) as temporary, _writing(out, temporary) as write, reading.explaining():
-        for batch in source.batches():
-            with notes.of_batch(batch, found.rows):
-                scored = found.score(batch)
-            write(scored)
-    return found.outcome((*source.notes, *notes.lines()))
+    classifier = load_model(run)
+    rows = NewFile.opened(classifier, run, data, batch_rows, written)
+    found = Found(classifier, rows.counted(classifier).own_share() if share == "auto" else share)
+    with replacing(out) as temporary, _writing(out, temporary) as write:
+        notes = rows.score(found, write)
+    return found.outcome(notes)
 
 
-def _own_share(classifier: PUClassifier, batches: Iterator[UserData]) -> float:
-    """The share of positives that the rows seem to have; refuses where it cannot be estimated."""
-    found = _Found(classifier, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they are said when the rows are scored
-        for batch in batches:
-            found.score(batch)
-    estimate = found.outcome(()).share
-    if np.isnan(estimate.value):
-        raise InputError(f"the share of positives among the new rows cannot be estimated: {estimate.reason}")
-    return float(np.clip(estimate.value, _NEAR, 1 - _NEAR))
+def load_model(run: Path) -> PUClassifier:
+    """The classifier of a run folder, or of a model folder."""
+    return PUClassifier.load(run / "model" if (run / "model").is_dir() else run)
 
 
-class _Found:
+@dataclass(frozen=True)
+class NewFile:
+    """New rows, to be read in the way that the model's own were."""
+
+    stream: DataStream
+    reading: _Reading
+
+    @classmethod
+    def opened(
+        cls, classifier: PUClassifier, run: Path, data: Path, batch_rows: int, written: Mapping[str, Any] | None = None
+    ) -> NewFile:
+        """The file with what the run knows about how it is written, and with what the caller says."""
+        reading = _reading(run, data, {name: value for name, value in (written or {}).items() if was_asked(value)})
+        route = classifier._route
+        options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
+        if isinstance(route, ImageRoute):
+            options["look"] = partial(route.look, progress=True)
+            batch_rows = min(batch_rows, _PICTURES)  # with their features, more would fill memory without being faster
+        kind: Any = classifier.kind_
+        return cls(stream(data, **options, kind=kind, batch_rows=batch_rows), reading)
+
+    def score(self, found: Found, write: Callable[[pd.DataFrame], Any]) -> tuple[str, ...]:
+        """Score the rows batch by batch; the notes on how they were read."""
+        notes = _Notes()
+        with self.reading.explaining():
+            for batch in self.stream.batches():
+                with notes.of_batch(batch, found.rows):
+                    scored = found.score(batch)
+                write(scored)
+        return (*self.stream.notes, *notes.lines())
+
+    def counted(self, classifier: PUClassifier) -> Found:
+        """The rows, only counted."""
+        found = Found(classifier, None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are said when the rows are scored
+            for batch in self.stream.batches():
+                found.score(batch)
+        return found
+
+
+class Found:
     """Scores new rows batch by batch and keeps count of what was found."""
 
     def __init__(self, classifier: PUClassifier, share: float | None) -> None:
@@ -143,6 +165,25 @@ class _Found:
         self._called, self._unknown = self._called + int(called.sum()), self._unknown + int(unknown.sum())
         columns = {"row": range(start, self.rows), "id": batch.ids.astype(str), "probability": probability}
         return pd.DataFrame({**columns, "called": called, "status": status})
+
+    def own_share(self) -> float:
+        """The share of positives that the rows seem to have; refuses where it cannot be estimated."""
+        estimate = self.outcome(()).share
+        if np.isnan(estimate.value):
+            raise InputError(f"the share of positives among the new rows cannot be estimated: {estimate.reason}")
+        return float(np.clip(estimate.value, _NEAR, 1 - _NEAR))
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted, as plain numbers."""
+        new = {} if self._new is None else self._new.counts()
+        return {"rows": self.rows, "called": self._called, "unknown": self._unknown, **new}
+
+    def add_counts(self, counts: Mapping[str, Any]) -> None:
+        """Add what was counted of other rows."""
+        self.rows += int(counts["rows"])
+        self._called, self._unknown = self._called + int(counts["called"]), self._unknown + int(counts["unknown"])
+        if self._new is not None:
+            self._new.add_counts(counts)
 
     def outcome(self, notes: tuple[str, ...]) -> PredictOutcome:
         """What there is to say, with `notes` on how the rows were read."""
@@ -255,7 +296,7 @@ def _writing(out: Path, temporary: Path) -> Iterator[Callable[[pd.DataFrame], An
         with temporary.open("w", newline="", encoding="utf-8") as file:
             yield lambda frame: defused_frame(frame).to_csv(file, index=False, header=file.tell() == 0)
     elif out.suffix == ".parquet":
-        with pq.ParquetWriter(temporary, _SCHEMA) as writer:
-            yield lambda frame: writer.write_table(pa.Table.from_pandas(frame, _SCHEMA, preserve_index=False))
+        with pq.ParquetWriter(temporary, SCHEMA) as writer:
+            yield lambda frame: writer.write_table(pa.Table.from_pandas(frame, SCHEMA, preserve_index=False))
     else:
         raise InputError(f"the result must be a .csv or .parquet file, got {out.name}")

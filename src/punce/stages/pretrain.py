@@ -112,4 +112,5 @@ class _TwoViews(nn.Module):
 
 
 def _architecture(encoder: Encoder) -> str:
-    return f"{type(encoder).__name__}, {sum(p.numel() for p in encoder.parameters()):,} parameters"
+    precision = "" if encoder.precision == "float32" else f", {encoder.precision}"
+    return f"{type(encoder).__name__}, {sum(p.numel() for p in encoder.parameters()):,} parameters{precision}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
+import socket
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,12 +13,16 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from punce.errors import InputError, WriteError
+from punce.storage.parts import is_pattern, part_files, require_matches
+
+_HOST = f"{zlib.crc32(socket.gethostname().encode()):08x}-"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it takes the place of `path` if the block ends well and is removed if not."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Workers on several machines may write to one disk, and in containers they often have the same number.
+    temporary = path.with_name(f".{path.name}.{_HOST}{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -57,8 +63,10 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def existing(path: str | Path) -> Path:
-    """The path of a file or folder that is there; the error names files with a similar name."""
+    """The path of a file or folder that is there, or a pattern that matches; the error names similar files."""
     path = Path(path).expanduser()
+    if is_pattern(path):
+        return require_matches(path)
     if not _is_there(path) and path.is_symlink():
         raise InputError(f"{path} is a link to nothing, or to itself; name the file it should lead to")
     if not _is_there(path):
@@ -116,8 +124,12 @@ def file_and_table(path: str | Path, table: str | None = None) -> tuple[Path, st
 def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
     """Refuse to write a result over a file that is read, or over one in a folder that is read."""
     for source in inputs:
-        if source is not None and out.exists() and _is_or_holds(source.expanduser(), out):
+        if source is not None and out.exists() and any(_is_or_holds(one, out) for one in _read_files(source)):
             raise InputError(f"{out} would replace what the command reads ({source}); name another file with --out")
+
+
+def _read_files(source: Path) -> list[Path]:
+    return part_files(source) if is_pattern(source) else [source.expanduser()]
 
 
 def _is_or_holds(source: Path, file: Path) -> bool:

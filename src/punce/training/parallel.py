@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -105,7 +106,8 @@ def _work(tasks: Sequence[Callable[[], T]], places: int, sink: Connection) -> No
                     result, error = tasks[place[0]](), None
                 except Exception as raised:
                     result, error = None, raised
-            sink.send((place[0], result, error, [warning.message for warning in caught]))
+            # Plain pickle: send() would leave a tensor in memory of this copy, which is gone when the other side looks.
+            sink.send_bytes(pickle.dumps((place[0], result, error, [warning.message for warning in caught])))
 
 
 def _in_order(sources: list[Connection], count: int) -> Iterator[T]:

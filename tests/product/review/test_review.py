@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ import pytest
 from punce.errors import InputError
 from punce.judging.sampling import QUANTITIES
 from punce.product.plan import DataOptions
-from punce.product.review.job import Goal, State, draw_rows, is_reached, progress_to, state_of, take_verdicts
+from punce.product.review.job import Goal, State, draw_rows, gain, is_reached, progress_to, state_of, take_verdicts
+from punce.product.review.page import judged_by_people
 from punce.product.review.refit import reviewed_rows
 from punce.product.review.run import scored_run
-from punce.product.review.store import ReviewFolder
+from punce.product.review.store import Before, ReviewFolder
 from punce.report import ReportContent
+from punce.report.content import Interval
 from tests.copies import punce_command
 
 from .runs import filled_in, finished_run, truth_of, write_table
@@ -72,6 +75,13 @@ def test_verdicts_that_contradict_the_labels_are_said_to(tmp_path: Path) -> None
     assert "share" in contradicts.disagreements
     assert contradicts.audit is not None
     assert contradicts.share == contradicts.audit.share
+
+
+def test_an_aim_without_a_draw_is_refused(run: Path) -> None:
+    reviewed(run, 12)
+    done = punce_command("review", run, "--for", "recall")
+    assert done.returncode == 2
+    assert "--for has no effect here: it needs a draw; add --rows" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["precision±0.03", "precision+-0.03", "precision +/- 0.03", "precision=3%"])
@@ -154,12 +164,35 @@ def test_the_command_from_draw_to_page(run: Path, tmp_path: Path) -> None:
     assert json.loads((run / "review" / "audit.json").read_text())["verdicts"] == 50
 
 
+@pytest.mark.parametrize(("low", "sure"), [(0.0, "may be chance"), (0.5, "do not overlap")])
+def test_after_a_refit_it_is_said_what_was_gained_for_how_many_verdicts(run: Path, low: float, sure: str) -> None:
+    state = reviewed(run)
+    assert gain(state) == ""
+    then = Interval(0.5, low, 0.55 if low else 1.0)
+    before = Before("first", 40, {}, {"accuracy": then})
+    state = replace(state, plan=replace(state.plan, before=(before,)))
+    said = gain(state)
+    assert state.audit is not None
+    assert (
+        f"learned from 40 verdicts: the judged accuracy went from 0.500 (first) to {state.audit.accuracy.value:.3f}"
+        in said
+    )
+    assert sure in said
+    judged = judged_by_people(state)
+    assert judged is not None
+    assert said in judged.finding
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["--for", "f1"], "--for must be one of"),
         (["--stop-when", "soon"], "--stop-when must name"),
         (["--verdicts", "nowhere.csv"], "no review yet"),
+        (["--port", "8000"], "--port has no effect here: it needs --serve"),
+        (["--judge", "ann"], "--judge has no effect here"),
+        (["--serve", "--out", "rows.csv"], "--out has no effect here"),
+        (["--verdicts", "nowhere.csv", "--show-probability"], "--show-probability has no effect here"),
     ],
 )
 def test_mistakes_are_one_line(run: Path, arguments: list[str], why: str) -> None:

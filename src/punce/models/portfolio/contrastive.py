@@ -8,6 +8,7 @@ time starts from InfoNCE's weights, which makes a few epochs enough. All togethe
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor
 from punce.encoders import Encoder, build_encoder, row_options
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
+from punce.models.heads import trained_fast
 from punce.models.portfolio.readers import Learned
 from punce.models.route import FitSettings
 from punce.stages.pretrain import PretrainConfig, pretrain
@@ -28,6 +30,8 @@ from punce.training.random_stream import seeded
 from punce.views import View, build_view
 
 Rows = npt.NDArray[np.intp]
+Continued = tuple[dict[str, Tensor], list[dict[str, Any]]]
+"""Weights and history."""
 
 MOST_ROWS = 50_000
 """Rows that an encoder is trained on; every row is scored."""
@@ -42,7 +46,8 @@ class Recipe:
 
     encoder: dict[str, Any]
     view: str
-    loss: str
+    losses: tuple[str, ...]
+    """Losses that use labels."""
     rows_seen: int
     """By one pretraining."""
 
@@ -51,11 +56,12 @@ class Recipe:
         """Pictures have views that hold against puNCE's pull to the labelled rows; noise on embeddings does not."""
         if x.dim() == 2:
             options = {"in_features": x.shape[1], "width": 0.05}
-            return cls({"name": "mlp", "options": options}, "embedding", "scl", 100_000)
+            return cls({"name": "mlp", "options": options}, "embedding", ("scl",), 100_000)
         is_coloured = x.shape[1] == 3
         name, width = ("allconv", 0.25) if is_coloured else ("mlp", 0.2)
         options = {**row_options(name, tuple(x.shape[1:])), "width": width}
-        return cls({"name": name, "options": options}, "crop_flip_colour" if is_coloured else "digit", "punce", 900_000)
+        view = "crop_flip_colour" if is_coloured else "digit"
+        return cls({"name": name, "options": options}, view, ("punce",), 900_000)
 
     def epochs(self, n_rows: int, encoder: Encoder, row: Tensor) -> int:
         """Of one pretraining: enough to see `rows_seen` rows, at most 40, within the budget of operations."""
@@ -71,8 +77,18 @@ class Trained:
     history: list[dict[str, Any]]
 
 
-def trained(x: Tensor, labels: Labels, folds: Rows, settings: FitSettings, device: torch.device) -> Trained:
-    """The learned candidates; none where there are too few rows. Shape: x (n, ...), labels (n,), folds (n,)."""
+def trained(
+    x: Tensor,
+    labels: Labels,
+    folds: Rows,
+    settings: FitSettings,
+    device: torch.device,
+    losses: Sequence[str] | None = None,
+) -> Trained:
+    """The learned candidates; none where there are too few rows. `losses` that use labels are else the recipe's own.
+
+    Shape: x (n, ...), labels (n,), folds (n,).
+    """
     if len(x) < _FEWEST_ROWS:
         return Trained({}, [])
     recipe, rows = Recipe.of(x), _thinned(labels, settings.random_state)
@@ -84,18 +100,28 @@ def trained(x: Tensor, labels: Labels, folds: Rows, settings: FitSettings, devic
     run = _Pretraining(own, view, settings, _batch_size(len(own)))
     first = max(1, round(_SHARE_BEFORE * epochs))
     history = run(encoder, "infonce", np.zeros_like(known), first, "infonce")
+    made = partial(Learned.of, spec=recipe.encoder, view=view, view_name=recipe.view, x=own, seed=settings.random_state)
     n_folds = int(folds.max()) + 1
     more = max(1, round(_SHARE_BEFORE * epochs / n_folds))
-    tasks = [partial(_continued, run, encoder, recipe.loss, known, of == k, more, k) for k in range(n_folds)]
-    made = partial(Learned.of, spec=recipe.encoder, view=view, view_name=recipe.view, x=own, seed=settings.random_state)
-    readers = {"infonce": (made(encoder),), recipe.loss: ()}
-    for state, rows_of_history in in_parallel(tasks):
-        later = copy.deepcopy(encoder)
-        later.load_state_dict(state)
-        history = history if readers[recipe.loss] else [*history, *rows_of_history]
-        readers[recipe.loss] += (made(later),)
-    settings.used["pretrained"] = {"infonce": first, recipe.loss: f"{n_folds} x {more}", "rows": len(own)}
+    settings.used["pretrained"] = {"infonce": first, "rows": len(own)}
+    readers: dict[str, tuple[Learned, ...]] = {"infonce": (made(encoder),)}
+    for loss in recipe.losses if losses is None else losses:
+        tasks = [partial(_continued, run, encoder, loss, known, of == k, more, k) for k in range(n_folds)]
+        encoders, histories = _loaded(encoder, in_parallel(tasks))
+        readers[loss] = tuple(map(made, encoders))
+        history = [*history, *histories[0]]
+        settings.used["pretrained"][loss] = f"{n_folds} x {more}"
     return Trained(readers, history)
+
+
+def _loaded(encoder: Encoder, found: Iterable[Continued]) -> tuple[list[Encoder], list[list[dict[str, Any]]]]:
+    """Encoders like this one with the weights that were found, and their histories."""
+    encoders, histories = [], []
+    for state, history in found:
+        encoders.append(copy.deepcopy(encoder))
+        encoders[-1].load_state_dict(state)
+        histories.append(history)
+    return encoders, histories
 
 
 @dataclass(frozen=True)
@@ -114,12 +140,13 @@ class _Pretraining:
         )
         folder = told.folder / name if told.folder else None
         built = build_loss(loss, told.prior)
-        return pretrain(encoder, self.view, self.x, labels, built, config, folder=folder, progress=told.progress)
+        with trained_fast(encoder, told):
+            return pretrain(encoder, self.view, self.x, labels, built, config, folder=folder, progress=told.progress)
 
 
 def _continued(
     run: _Pretraining, encoder: Encoder, loss: str, labels: Labels, hidden: npt.NDArray[np.bool_], epochs: int, k: int
-) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+) -> Continued:
     """Weights after further epochs in which the labels of `hidden` rows are not seen, and the history."""
     later = copy.deepcopy(encoder)
     history = run(later, loss, np.where(hidden, UNLABELLED, labels).astype(labels.dtype), epochs, f"{loss}-{k}")

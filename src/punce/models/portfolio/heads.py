@@ -5,70 +5,34 @@ Add a head: one function from a :class:`HeadProblem` to a :class:`Head`, and one
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from punce.columns.stored import StoredArrays
 from punce.judging.ranking import auc_between
-from punce.models.portfolio.ridge import STEEPNESS, TINY, Ridge, chances
+from punce.labels import NEGATIVE, POSITIVE, Labels
+from punce.models.heads import drawn_by_weight
+from punce.models.known_rows import known_share
+from punce.models.portfolio.logistic import logistic, soft_targets, solved, weighted_logistic
+from punce.models.portfolio.problem import Flags, HeadProblem, Linear, linear
+from punce.models.portfolio.ridge import Ridge
+from punce.models.tabular.trees import Trees, forest_trees
+from punce.risks import NNPU
+from punce.stages.probe import ProbeConfig, probe
+from punce.stages.pupl import PuplConfig, pseudo_labels
 
+__all__ = ["DEFAULT", "HEADS", "SPARSE", "Head", "HeadProblem", "head_from_arrays"]
+
+Head = Linear | Trees
 _WHITENED = (0.0, 0.5, 1.0)  # exponents of the inverse spread of a direction: 0 as it is, 1 all directions alike
-_PENALTIES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0)
-_INNER_FOLDS = 3
-
-Floats = npt.NDArray[np.float64]
-Values = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class HeadProblem:
-    """What a head learns from. `truths` is the known class (1 or −1) of rows that are not labelled, else 0.
-
-    Shape: x (n, D) on comparable scales, or sparse; is_p (n,); truths (n,); counts (n,), how much each row counts.
-    """
-
-    x: Any
-    is_p: Flags
-    truths: npt.NDArray[np.int8]
-    counts: Floats
-    prior: float
-    seed: int
-
-    @property
-    def balanced(self) -> Floats:
-        """Weights of the rows in which labelled and other rows sum to one half each. Shape: (n,)."""
-        weights = np.empty(len(self.is_p))
-        for group in (self.is_p, ~self.is_p):
-            own = self.counts[group]
-            own = own if own.any() else np.ones_like(own)
-            weights[group] = 0.5 * own / own.sum()
-        return weights
-
-    @property
-    def hard_targets(self) -> Flags:
-        """Labelled rows and those known to be positive."""
-        return self.is_p | (self.truths > 0)
-
-
-@dataclass(frozen=True)
-class Linear(StoredArrays):
-    """Shape: weight (D,), bias (1,)."""
-
-    weight: Values
-    bias: Values
-
-    def score(self, x: Any) -> Floats:
-        """Shape: (n, D) -> (n,)."""
-        scores: Floats = np.asarray(x @ self.weight + self.bias, dtype=np.float64)
-        return scores
-
-
-Head = Linear
+_DECAYS = (0.0, 0.03, 0.3)  # weight decay of nnPU
+_NNPU_STEPS, _LEAST_EPOCHS, _BATCH = 150, 10, 4096
+_FEWEST = 6  # labelled rows from which some can be set aside to choose by
+_TREES, _LEAVES = 100, 500
+_PUPL_PENALTY = 0.03
 
 
 def self_consistent(problem: HeadProblem) -> Head:
@@ -80,72 +44,85 @@ def self_consistent(problem: HeadProblem) -> Head:
         found.append((Ridge(problem.x * scale, weights, problem.is_p, problem.truths), scale))
     ridge, scale = max(found, key=lambda pair: pair[0].auc)
     weight, bias = ridge.solved(problem.prior)
-    return _linear(weight * scale, bias)
+    return linear(weight * scale, bias)
 
 
-def logistic(problem: HeadProblem) -> Head:
-    """Labelled against all other rows, both groups weighing the same; the penalty chosen inside the training rows."""
-    return _logistic(problem.x, problem.hard_targets, problem.balanced, _chosen_penalty(problem)[0])
+def nnpu(problem: HeadProblem) -> Head:
+    """A linear layer on the nnPU risk; its weight decay is chosen by rows set aside inside the training rows."""
+    known = np.where(problem.truths != 0, problem.truths, problem.is_p).astype(np.int8)
+    if int(problem.is_p.sum()) < _FEWEST:
+        return _nnpu(problem, known, _DECAYS[-1])
+    aside = _set_aside(problem)
+    rest = problem.changed(x=problem.x[~aside], counts=problem.counts[~aside])
+    heads = {decay: _nnpu(rest, known[~aside], decay) for decay in _DECAYS}
+    positive, other = problem.x[aside & problem.is_p], problem.x[aside & ~problem.is_p]
+    best = max(heads, key=lambda decay: auc_between(heads[decay].score(positive), heads[decay].score(other)))
+    return _nnpu(problem, known, best)
 
 
-def weighted_logistic(problem: HeadProblem) -> Head:
-    """Logistic regression on soft labels: every unlabelled row counts as positive with its chance, else as negative.
-
-    The chances come from scores that did not see the row (Elkan & Noto 2008 with out-of-fold scores), and their mean
-    is the prior.
-    """
-    penalty, left_out = _chosen_penalty(problem)
-    target, unknown = problem.hard_targets.astype(np.float64), ~problem.is_p & (problem.truths == 0)
-    if unknown.any():
-        target[unknown] = chances(
-            STEEPNESS * left_out[unknown] / max(float(left_out[unknown].std()), TINY), problem.prior
-        )
-    twice, weights = np.concatenate([target > 0, np.zeros(len(target), dtype=bool)]), problem.balanced
-    both = np.concatenate([weights * target, weights * (1.0 - target)])
-    kept = both > 0
-    rows = np.tile(np.arange(len(target)), 2)[kept]
-    return _logistic(problem.x[rows], twice[kept], both[kept], penalty)
-
-
-def _chosen_penalty(problem: HeadProblem) -> tuple[float, Floats]:
-    """The penalty whose scores of rows left out rank labelled rows highest, and those scores. Shape: (n,)."""
-    found = [(penalty, _left_out(problem, penalty)) for penalty in _PENALTIES]
-    is_p = problem.is_p
-    return max(found, key=lambda pair: auc_between(pair[1][is_p], pair[1][~is_p]))
-
-
-def _left_out(problem: HeadProblem, penalty: float) -> Floats:
-    """Scores of every row by regressions on the other folds, each centred: their biases differ."""
-    folds, scores = np.empty(len(problem.is_p), dtype=np.intp), np.empty(len(problem.is_p))
+def _set_aside(problem: HeadProblem) -> Flags:
+    """A third of the labelled and a third of the other rows. Shape: (n,)."""
+    aside = np.zeros(len(problem.is_p), dtype=bool)
     for group in (problem.is_p, ~problem.is_p):
         rows = np.random.default_rng(problem.seed).permutation(np.flatnonzero(group))
-        folds[rows] = np.arange(len(rows)) % _INNER_FOLDS
-    targets, weights = problem.hard_targets, problem.balanced
-    for k in range(_INNER_FOLDS):
-        inside = folds == k
-        rest = ~inside if targets[~inside].any() else np.ones(len(inside), dtype=bool)  # a single labelled row
-        head = _logistic(problem.x[rest], targets[rest], weights[rest] / weights[rest].sum(), penalty)
-        own = head.score(problem.x[inside])
-        scores[inside] = own - np.median(own)
-    return scores
+        aside[rows[::3]] = True
+    return aside
 
 
-def _logistic(x: Any, target: Flags, weights: Floats, penalty: float) -> Head:
-    from sklearn.linear_model import LogisticRegression
+def _nnpu(problem: HeadProblem, known: Labels, decay: float) -> Linear:
+    if problem.counts.min() != problem.counts.max():  # no risk knows of weights
+        drawn = drawn_by_weight(known, problem.counts, problem.seed)
+        problem, known = problem.changed(x=problem.x[drawn]), known[drawn]
+    share = known_share(known, problem.prior) if (known == NEGATIVE).any() else 0.0
+    risk = NNPU(problem.prior, known_share=share) if share else NNPU(problem.prior)
+    steps_an_epoch = -(-len(known) // _BATCH)
+    config = ProbeConfig(
+        epochs=max(_LEAST_EPOCHS, _NNPU_STEPS // steps_an_epoch),
+        batch_size=min(_BATCH, len(known)),
+        lr=3e-2,
+        weight_decay=decay,
+        validation_share=0.0,
+        seed=problem.seed,
+    )
+    head = probe(torch.from_numpy(problem.x), known, risk, config, prior=problem.prior)
+    weight = (head.weight / head.scale).numpy()
+    return linear(weight, float(head.bias) - float(head.mean.numpy() @ weight))
 
-    # scikit-learn's C multiplies the sum over rows; weights that sum to 1 make it the same for any number of rows.
-    model = LogisticRegression(C=1.0 / penalty, max_iter=200, tol=1e-3).fit(x, target, weights)
-    return _linear(model.coef_[0], float(model.intercept_[0]))
+
+def trees(problem: HeadProblem) -> Head:
+    """Extra trees that regress on each row's chance of being positive, as an out-of-fold regression sees it."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    forest = ExtraTreesRegressor(
+        _TREES, max_features="sqrt", min_samples_leaf=3, max_leaf_nodes=_LEAVES, random_state=problem.seed % 2**32
+    )
+    return forest_trees(forest.fit(problem.x, soft_targets(problem), problem.balanced))
 
 
-def _linear(weight: npt.NDArray[Any], bias: float) -> Linear:
-    return Linear(weight.astype(np.float32), np.array([bias], dtype=np.float32))
+def pupl(problem: HeadProblem) -> Head:
+    """puPL: two clusters seeded by the labelled rows, then a logistic regression on the clusters. Uses no prior."""
+    labels = problem.is_p.astype(np.int8) * POSITIVE
+    clusters = pseudo_labels(torch.from_numpy(problem.x), labels, PuplConfig(seed=problem.seed, starts=5))
+    target = np.where(problem.truths != 0, problem.truths > 0, clusters.is_positive.numpy())
+    if target.all():  # one cluster: nothing to tell apart but the labels
+        target = problem.hard_targets
+    return solved(problem.x, target.astype(np.float64), problem.balanced, _PUPL_PENALTY)
 
 
 HEADS: dict[str, Callable[[HeadProblem], Head]] = {
     "self_consistent": self_consistent,
     "logistic": logistic,
     "weighted_logistic": weighted_logistic,
+    "nnpu": nnpu,
+    "trees": trees,
+    "pupl": pupl,
 }
+DEFAULT = ("self_consistent", "logistic", "weighted_logistic")
+"""Heads that are tried without being asked for: in benchmarks/features.py the others cost more and bring less."""
 SPARSE = ("logistic", "weighted_logistic")
 """Heads that take word counts as a sparse matrix."""
+
+
+def head_from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Head:
+    """Inverse of a head's `arrays`."""
+    return Trees.from_arrays(arrays) if "roots" in arrays else Linear.from_arrays(arrays)

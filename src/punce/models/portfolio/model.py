@@ -7,7 +7,7 @@ new rows (a bag of K); the one that did not see a row gives that row's out-of-fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,39 +15,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.models.known_rows import known_weight
-from punce.models.portfolio.contrastive import trained
+from punce.labels import UNLABELLED, Labels
+from punce.models.portfolio.candidates import MOST_UNLABELLED, RAW, WORDS, Candidates, Member
 from punce.models.portfolio.directions import MOST, Directions
-from punce.models.portfolio.heads import HEADS, SPARSE, Head, HeadProblem, Linear
-from punce.models.portfolio.readers import Counted, Given, Raw, Reader, reader_from_state
+from punce.models.portfolio.heads import head_from_arrays
+from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted
-from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Flags, Floats, State, under
-from punce.models.tabular.model import scale_of, stratified_folds
+from punce.models.route import FitSettings, Fitted, Floats, State, under
 
 Values = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.intp]
-_RAW = "raw"
-_FOLDS = 5
-_MANY = 200  # labelled rows from which three folds hold enough of them
-_MOST_UNLABELLED = 50_000  # rows a head learns from; every row is scored
 _ROWS_AT_ONCE = 100_000  # bounds the memory of scoring
-
-
-@dataclass(frozen=True)
-class Member:
-    """One head on one kind of features. `heads` has one for each fold; `scale` is centre and spread of its scores."""
-
-    features: str
-    head: str
-    heads: Sequence[Head]
-    scale: tuple[float, float]
-    weight: float
-
-    @property
-    def name(self) -> str:
-        """As the report shows it."""
-        return f"{self.features}, {self.head}"
 
 
 @dataclass(frozen=True)
@@ -60,30 +37,23 @@ class Portfolio:
     @classmethod
     def fit(cls, rows: Given, labels: Labels, settings: FitSettings, device: torch.device) -> tuple[Portfolio, Fitted]:
         """Learn from rows and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
-        n_labelled = int((labels == POSITIVE).sum())
-        n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
-        folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
-        settings.used[LEARNED_FROM_KNOWN] = True
-        learned = trained(rows.x, labels, folds, settings, device)
-        readers: dict[str, Sequence[Reader]] = {_RAW: (Raw.fit(rows.x, settings.random_state),), **learned.readers}
-        if rows.counts is not None:
-            readers["words"] = (Counted(),)
-        members, held_out = [], {}
-        for features, own in readers.items():
-            for head, (heads, scores) in _cross_fitted_heads(own, rows, labels, folds, settings).items():
-                centre, spread = scale_of(scores, labels)
-                member = Member(features, head, heads, (centre, spread), 0.0)
-                members.append(member)
-                held_out[member.name] = (scores - centre) / spread
-        weights = candidate_weights(held_out, labels)
-        settings.used["members"] = dict(weights)
-        kept = [Member(m.features, m.head, m.heads, m.scale, weights[m.name]) for m in members if weights[m.name] > 0]
-        # The rows' own features stay in any case: they are what a map can show.
-        used = {name: own for name, own in readers.items() if name == _RAW or any(m.features == name for m in kept)}
+        candidates = Candidates.fit(rows, labels, settings, device)
+        portfolio = cls.weighed(candidates, labels)
+        weights = {member.name: member.weight for member in portfolio.members}
+        settings.used["members"] = {name: weights.get(name, 0.0) for name in candidates.held_out}
         # Judged by weights that the row itself had no say in
-        scores = cross_fitted(held_out, labels, folds)
-        fitted = Fitted(np.arange(len(labels)), scores, learned.history, _notes(labels), bool(learned.readers))
-        return cls(used, kept), fitted
+        scores = cross_fitted(candidates.held_out, labels, candidates.folds)
+        sees_more = any(name not in (RAW, WORDS) for name in candidates.readers)
+        return portfolio, Fitted(np.arange(len(labels)), scores, candidates.history, _notes(labels), sees_more)
+
+    @classmethod
+    def weighed(cls, candidates: Candidates, labels: Labels) -> Portfolio:
+        """The candidates by what held-out labelled rows say of them; those without weight are dropped."""
+        weights, readers = candidate_weights(candidates.held_out, labels), candidates.readers
+        kept = [replace(m, weight=weights[m.name]) for m in candidates.members if weights[m.name] > 0]
+        # The rows' own features stay in any case: they are what a map can show.
+        used = {name: own for name, own in readers.items() if name == RAW or any(m.features == name for m in kept)}
+        return cls(used, kept)
 
     def score(self, rows: Given) -> Floats:
         """Shape: n rows -> (n,)."""
@@ -99,7 +69,7 @@ class Portfolio:
                 if k < len(readers):  # else one reader serves all folds
                     features = readers[k](rows)
                 for member in own:
-                    centre, spread = member.scale
+                    centre, spread = member.scales[k]
                     total += member.weight / n_folds * (member.heads[k].score(features) - centre) / spread
         return total
 
@@ -128,7 +98,7 @@ class Portfolio:
             content["members"].append(
                 {
                     **{"features": member.features, "head": member.head, "folds": len(member.heads)},
-                    **{"weight": member.weight, "scale": list(member.scale)},
+                    **{"weight": member.weight, "scales": [list(scale) for scale in member.scales]},
                 }
             )
         return tensors, content
@@ -147,8 +117,8 @@ class Portfolio:
             Member(
                 own["features"],
                 own["head"],
-                [Linear.from_arrays(under(arrays, f"head.{i}.{k}.")) for k in range(own["folds"])],
-                (float(own["scale"][0]), float(own["scale"][1])),
+                [head_from_arrays(under(arrays, f"head.{i}.{k}.")) for k in range(own["folds"])],
+                [(float(centre), float(spread)) for centre, spread in own["scales"]],
                 float(own["weight"]),
             )
             for i, own in enumerate(content["members"])
@@ -198,49 +168,12 @@ class FeatureModel:
         return cls(Directions.from_arrays(arrays), Portfolio.from_state(tensors, content))
 
 
-def _cross_fitted_heads(
-    readers: Sequence[Reader], rows: Given, labels: Labels, folds: Rows, settings: FitSettings
-) -> dict[str, tuple[list[Head], Floats]]:
-    """By name, each fold's head and every row's score by the one that did not see it."""
-    names = SPARSE if isinstance(readers[0], Counted) else tuple(HEADS)
-    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in names}
-    kept = _thinned(settings.known_classes(labels), settings.random_state)
-    for k in range(int(folds.max()) + 1):
-        if k < len(readers):  # else one reader serves all folds
-            features = readers[k](rows)
-        inside, rest = folds == k, kept & (folds != k)
-        problem = _problem(features, labels, rest, settings)
-        for name, (heads, scores) in found.items():
-            heads.append(HEADS[name](problem))
-            scores[inside] = heads[-1].score(features[inside])
-    return found
-
-
-def _problem(x: Any, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
-    truths = np.zeros_like(labels) if settings.truths is None else settings.truths
-    counts = np.ones(len(labels)) if settings.weights is None else settings.weights
-    is_p = labels == POSITIVE
-    prior = settings.prior_of_rest(labels)
-    if truths.any():
-        n_u = int((settings.known_classes(labels) == UNLABELLED).sum())
-        counts = counts * np.where(truths != 0, known_weight(prior, int(is_p.sum()), n_u), 1.0)
-    return HeadProblem(x[rows], is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
-
-
-def _thinned(labels: Labels, seed: int) -> Flags:
-    """Which rows heads learn from: all of known class and at most 50,000 others."""
-    unlabelled = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))
-    kept = np.ones(len(labels), dtype=bool)
-    kept[unlabelled[_MOST_UNLABELLED:]] = False
-    return kept
-
-
 def _notes(labels: Labels) -> tuple[str, ...]:
     """Where the work is bounded, a person should know."""
     n_unlabelled = int((labels == UNLABELLED).sum())
-    if n_unlabelled <= _MOST_UNLABELLED:
+    if n_unlabelled <= MOST_UNLABELLED:
         return ()
-    learned = f"the models learned from {_MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random"
+    learned = f"the models learned from {MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random"
     return (f"{learned}; every row was scored",)
 
 

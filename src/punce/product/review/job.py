@@ -223,6 +223,22 @@ def finding(state: State) -> str:
     )
 
 
+def gain(state: State) -> str:
+    """What the refit changed, by the accuracy of the calls of both runs as judged; empty where there was no refit."""
+    if not state.plan.before or state.audit is None:
+        return ""
+    last, now = state.plan.before[-1], state.audit.accuracy
+    then = last.audited.get("accuracy")
+    if then is None or then.value is None or then.low is None or then.high is None or np.isnan(now.value):
+        return ""
+    is_clear = now.low > then.high or now.high < then.low
+    sure = "Their intervals do not overlap." if is_clear else "Their intervals overlap: this may be chance."
+    return (
+        f"The refit learned from {last.verdicts} verdicts: the judged accuracy went from {then.value:.3f} ({last.run}) "
+        f"to {now.value:.3f} ({now.value - then.value:+.3f}). {sure}"
+    )
+
+
 def progress_to(goal: Goal, state: State) -> str:
     """Whether enough rows are judged, and about how many more it takes if not."""
     if state.audit is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from punce.judging.metrics import Estimate
 from punce.judging.sampling import QUANTITIES
-from punce.product.review.job import State, finding
+from punce.product.review.job import State, finding, gain
 from punce.product.review.store import Before
 from punce.report import ReportContent, write_report
 from punce.report.content import Interval, JudgedByPeople, JudgedNumber
@@ -48,7 +48,7 @@ def judged_by_people(state: State) -> JudgedByPeople | None:
         open=len(state.open),
         numbers=numbers,
         before=tuple(f"{one.run}, {one.verdicts} verdicts" for one in state.plan.before),
-        finding=finding(state),
+        finding=" ".join(filter(None, (finding(state), gain(state)))),
         contradicts=bool(state.disagreements),
     )
 

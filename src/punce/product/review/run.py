@@ -21,6 +21,7 @@ from punce.product.plan import DataOptions
 from punce.report.json_tree import load_json
 from punce.storage.files import file_and_table
 from punce.storage.formulas import restored
+from punce.storage.parts import is_pattern
 
 _NUMBERS = {"row": np.int64, "probability": np.float64, "score": np.float64}
 
@@ -60,7 +61,8 @@ class ScoredRun:
     def data(self) -> UserData:
         """The rows again, read as the fit read them; refused if the file is another one now."""
         asked = self.config["data"]
-        if not file_and_table(asked["path"])[0].expanduser().exists():
+        path = file_and_table(asked["path"])[0].expanduser()
+        if not (path.exists() or is_pattern(path)):
             raise InputError(f"{asked['path']}, which {self.folder} was fitted on, is not here; name it with --data")
         options: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in asked.items()}
         data = DataOptions(**options).read()

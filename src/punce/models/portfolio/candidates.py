@@ -1,0 +1,138 @@
+"""Candidates: every head on every kind of features, cross-fitted and brought to one scale, not yet weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.models.known_rows import known_weight
+from punce.models.portfolio.contrastive import trained
+from punce.models.portfolio.heads import DEFAULT, HEADS, SPARSE, Head, HeadProblem
+from punce.models.portfolio.readers import Counted, Given, Raw, Reader
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Flags, Floats
+from punce.models.tabular.model import scale_of, stratified_folds
+
+Rows = npt.NDArray[np.intp]
+RAW, WORDS = "raw", "words"
+_FOLDS = 5
+_MANY = 200  # labelled rows from which three folds hold enough of them
+MOST_UNLABELLED = 50_000
+"""Rows a head learns from; every row is scored."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One head on one kind of features. `heads` has one for each fold, `scales` the centre and spread of its scores."""
+
+    features: str
+    head: str
+    heads: Sequence[Head]
+    scales: Sequence[tuple[float, float]]
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """As the report shows it."""
+        return f"{self.features}, {self.head}"
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """`readers` has one of a kind for all folds, or one for each; `held_out` every row's scores by name of the member.
+
+    Shape: folds (n,), held_out (n,) each, by heads that did not see the row, on one common scale.
+    """
+
+    readers: Mapping[str, Sequence[Reader]]
+    members: Sequence[Member]
+    held_out: Mapping[str, Floats]
+    folds: Rows
+    history: list[dict[str, Any]]
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Given,
+        labels: Labels,
+        settings: FitSettings,
+        device: torch.device,
+        *,
+        heads: Sequence[str] = DEFAULT,
+        losses: Sequence[str] | None = None,
+    ) -> Candidates:
+        """Every one of the `heads` on raw features, on InfoNCE's, and on those of `losses` that use labels."""
+        n_labelled = int((labels == POSITIVE).sum())
+        n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
+        folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
+        settings.used[LEARNED_FROM_KNOWN] = True
+        learned = trained(rows.x, labels, folds, settings, device, losses)
+        readers: dict[str, Sequence[Reader]] = {RAW: (Raw.fit(rows.x, settings.random_state),), **learned.readers}
+        if rows.counts is not None:
+            readers[WORDS] = (Counted(),)
+        members, held_out = [], {}
+        for features, own in readers.items():
+            for head, (fitted, scores) in _cross_fitted_heads(own, rows, labels, folds, settings, heads).items():
+                scales = _scales(scores, labels, folds)
+                member = Member(features, head, fitted, scales, 0.0)
+                members.append(member)
+                centre, spread = np.array(scales)[folds].T
+                held_out[member.name] = (scores - centre) / spread
+        return cls(readers, members, held_out, folds, learned.history)
+
+    def only(self, features: Sequence[str], heads: Sequence[str]) -> Candidates:
+        """Those with these features and heads."""
+        members = [m for m in self.members if m.features in features and m.head in heads]
+        readers = {name: own for name, own in self.readers.items() if name in features}
+        return Candidates(readers, members, {m.name: self.held_out[m.name] for m in members}, self.folds, self.history)
+
+
+def _cross_fitted_heads(
+    readers: Sequence[Reader], rows: Given, labels: Labels, folds: Rows, settings: FitSettings, names: Sequence[str]
+) -> dict[str, tuple[list[Head], Floats]]:
+    """By name, each fold's head and every row's score by the one that did not see it."""
+    names = [name for name in names if name in SPARSE or not isinstance(readers[0], Counted)]
+    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in names}
+    kept = _thinned(settings.known_classes(labels), settings.random_state)
+    for k in range(int(folds.max()) + 1):
+        if k < len(readers):  # else one reader serves all folds
+            features = readers[k](rows)
+        inside, rest = folds == k, kept & (folds != k)
+        problem = _problem(features, labels, rest, settings)
+        for name, (heads, scores) in found.items():
+            heads.append(HEADS[name](problem))
+            scores[inside] = heads[-1].score(features[inside])
+    return found
+
+
+def _scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, float]]:
+    """Centre and spread of each fold's head, on the rows it did not see.
+
+    Of each fold by itself: one that chose another strength of regularisation gives scores on quite another scale, and
+    rows of several folds could not be ranked together. Unlabelled rows of all folds are samples of the same rows.
+    """
+    return [scale_of(scores[folds == k], labels[folds == k]) for k in range(int(folds.max()) + 1)]
+
+
+def _problem(x: Any, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
+    truths = np.zeros_like(labels) if settings.truths is None else settings.truths
+    counts = np.ones(len(labels)) if settings.weights is None else settings.weights
+    is_p = labels == POSITIVE
+    prior = settings.prior_of_rest(labels)
+    if truths.any():
+        n_u = int((settings.known_classes(labels) == UNLABELLED).sum())
+        counts = counts * np.where(truths != 0, known_weight(prior, int(is_p.sum()), n_u), 1.0)
+    return HeadProblem(x[rows], is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
+
+
+def _thinned(labels: Labels, seed: int) -> Flags:
+    """Which rows heads learn from: all of known class and at most 50,000 others."""
+    unlabelled = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))
+    kept = np.ones(len(labels), dtype=bool)
+    kept[unlabelled[MOST_UNLABELLED:]] = False
+    return kept

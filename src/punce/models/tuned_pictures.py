@@ -1,0 +1,99 @@
+"""Pictures by a pretrained encoder that is trained further: the contrastive loss, then the risk, on encoder and head.
+
+For a GPU or for few pictures: all of them are held in memory at the encoder's size, as uint8.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from punce.data.image_files import ImageFiles
+from punce.data.pictures import pictures
+from punce.encoders.preprocessing import Preprocessing
+from punce.encoders.vision import OWN, Vision
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.models.heads import load_network, network_tensors
+from punce.models.network import NetworkRoute, as_tensor
+from punce.models.pictures import PictureVectors
+from punce.models.portfolio.directions import Directions
+from punce.models.route import FitSettings, Fitted, State
+from punce.views import Image, build_view
+
+TUNED = "tuned"
+_VIEW = "crop_flip_colour"
+_EPOCHS = 5  # of either stage, unless the caller says
+_RATE = 1e-4  # at the usual rate for random weights, what the encoder had learned would be lost
+
+
+class TunedPictures(NetworkRoute):
+    """Encoder and head for pictures that are brought to the encoder's size first."""
+
+    def __init__(self, encoder: Vision) -> None:
+        super().__init__()
+        self._vision, self._view = encoder, view_of(encoder.preprocessing)
+
+    def prepare(self, X: Any, settings: FitSettings) -> Any:
+        """What the first prior is estimated on: features of the encoder as it is now."""
+        features = PictureVectors(self._vision).embedded(X, progress=settings.progress)[0]
+        return Directions.fit(features, settings.random_state)(features)
+
+    def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
+        """Both stages at a low rate."""
+        low = {stage: {"lr": _RATE, **settings.configs.get(stage, {})} for stage in ("pretrain", "finetune")}
+        told = replace(settings, configs={**settings.configs, **low}, epochs=settings.epochs or _EPOCHS)
+        return super().fit(self.pixels(X), labels, told)
+
+    def _choose(self, x: Tensor, settings: FitSettings) -> None:
+        # A copy: a second fit must start at the encoder that was given, not where the first one left it.
+        self._encoder = copy.deepcopy(self._vision).to(self._device)
+        self._encoder_spec = self._vision.spec
+        settings.used["encoder"] = self._vision.source
+        settings.used["pictures"] = self._vision.preprocessing.to_json()
+
+    def pixels(self, X: Any) -> Tensor:
+        """Files or arrays as the encoder takes them. Shape: uint8 (n, 3, H, W)."""
+        form = self._vision.preprocessing
+        if not isinstance(X, ImageFiles):
+            return form.batch(as_tensor(X)).contiguous()
+        X.require_readable()
+        decoded = np.empty((len(X), 3, *form.size), dtype=np.uint8)
+        for rows, chunk in pictures(X.folder, X.names, form):
+            for row, each in zip(range(rows.start, rows.stop), chunk, strict=True):
+                if each.pixels is None:
+                    raise InputError(f"{X.names[row]} cannot be read: {each.reason}")
+                decoded[row] = each.pixels
+        return torch.from_numpy(decoded)
+
+    def state(self) -> State:
+        """Weights of encoder and head, and where the encoder came from: its code is not part of a model file."""
+        if self._vision.source == OWN:
+            raise InputError("a classifier with an encoder object of your own cannot be saved; name an encoder")
+        shape = None if self._row_shape is None else list(self._row_shape)
+        content = {"how": TUNED, "encoder": self._encoder_spec, "view": asdict(self._view), "row_shape": shape}  # type: ignore[call-overload]
+        return network_tensors(self._encoder, self._head), content
+
+    @classmethod
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedPictures:
+        """Inverse of :meth:`state`; the encoder must be there, and its weights are replaced by the trained ones."""
+        route = cls(Vision.from_spec(content["encoder"]))
+        route._encoder, route._encoder_spec = copy.deepcopy(route._vision), content["encoder"]
+        route._view = build_view(_VIEW, **content["view"])
+        route._row_shape = tuple(map(int, content["row_shape"]))
+        route._head = load_network(route._encoder, tensors)
+        return route
+
+
+def view_of(form: Preprocessing) -> Image:
+    """The view whose normalisation is the encoder's: (value · scale − mean) / std of values in [0, 255]."""
+    top = 255.0 * form.scale
+    mean, std = (tuple(value / top for value in values) for values in (form.mean, form.std))
+    view = build_view(_VIEW, mean=mean, std=std)
+    assert isinstance(view, Image)
+    return view

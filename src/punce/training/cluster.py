@@ -1,0 +1,77 @@
+"""Jobs on the workers of a Dask scheduler (``--cluster tcp://HOST:PORT``), or one after the other in this process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from punce.errors import InputError
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
+
+
+def connect(address: str, patience: float = 10.0) -> Any:
+    """A client of the scheduler; refuses where Dask is not installed or nothing answers."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
+    make: Any = distributed.Client  # has no types
+    try:
+        _require_listener(address, patience)
+        return make(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError) as error:  # a TimeoutError is an OSError
+        raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
+
+
+def _require_listener(address: str, patience: float) -> None:
+    """Fail early if nothing listens: a Dask client that cannot connect leaves threads and messages behind."""
+    parts = urlsplit(address)
+    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), patience).close()
+
+
+@contextmanager
+def workers(address: str | None) -> Iterator[Map]:
+    """A map over jobs, in their order: here, or on the workers of the scheduler at `address`.
+
+    A job whose worker is lost runs again on another one, so it must be harmless to run a job twice.
+    """
+    if address is None:
+        yield map
+        return
+    client = connect(address)
+    try:
+        yield lambda function, jobs: _on_cluster(client, function, jobs)
+    finally:
+        client.close()
+
+
+def _on_cluster(client: Any, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
+    from concurrent.futures import CancelledError
+
+    import distributed
+
+    # not pure: a repeated command may find other files behind the same names
+    futures = client.map(function, list(jobs), pure=False)
+    try:
+        for future in futures:
+            yield future.result()
+    except distributed.KilledWorker as error:
+        raise ConnectionError(
+            f"workers died on the same part again and again ({error}); look at their logs, then repeat the command: "
+            "finished parts are kept"
+        ) from None
+    except (CancelledError, OSError) as error:
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError | TimeoutError):
+            raise  # the job's own: a file that cannot be read
+        raise ConnectionError(
+            f"the Dask scheduler was lost ({error}); repeat the command when it is back: finished parts are kept"
+        ) from None
+    finally:
+        client.cancel(futures)
