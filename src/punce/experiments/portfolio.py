@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Encoder
+from punce.errors import InputError
 from punce.experiments.cell import PortfolioConfig
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.portfolio.heads import HEADS, HeadProblem
+from punce.models.portfolio.problem import Linear
 from punce.stages.probe import LinearHead, extract_features
 from punce.stages.transfer import TrainedHead
 from punce.views import View
@@ -27,6 +29,8 @@ def portfolio_head(
     x = ((h - mean) / scale).cpu().numpy()
     n, is_p = len(x), labels == POSITIVE
     found = HEADS[config.head](HeadProblem(x, is_p, np.zeros(n, dtype=np.int8), np.ones(n), prior, seed))
+    if not isinstance(found, Linear):
+        raise InputError(f"a cell needs a linear head, and {config.head!r} is none")
     # Scores of these heads have no cut of their own: the prior gives it, as in the product.
     cut = float(np.quantile(found.score(x)[labels == UNLABELLED], 1.0 - prior))
     weight, bias = torch.from_numpy(found.weight).double(), torch.tensor(float(found.bias[0]) - cut).double()
