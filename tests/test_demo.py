@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
-RUNS = {"InfoNCE": "infonce", "SCL": "scl", "puNCE": "punce", "nnPU from scratch": "scratch"}
+RUNS = {"draw 1": "run-1", "puNCE + nnPU": "pair"}
 
 
 def demo(out: Path) -> subprocess.CompletedProcess[str]:
@@ -21,31 +21,36 @@ def demo(out: Path) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(DEMO), "--quick", "--out", str(out)],
         capture_output=True,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "80"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"},
         timeout=200,
     )
 
 
 @pytest.mark.slow
-def test_the_demo_fits_four_times_prints_the_table_and_says_where_the_page_is(tmp_path: Path) -> None:
+def test_the_demo_fits_prints_its_tables_and_says_where_the_page_is(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = demo(out)
     assert done.returncode == 0, done.stderr
-    results = json.loads((out / "results.json").read_text())["results"]
+    content = json.loads((out / "results.json").read_text())
+    results = content["results"]
     assert [result["method"] for result in results] == list(RUNS)
     for result in results:
         row = next(line for line in done.stdout.splitlines() if line.startswith(f"│ {result['method']} "))
         assert f"{100 * result['true_accuracy']:.1f} %" in row
         assert f"{100 * result['estimated_accuracy']:.1f} %" in row
+        assert f"{result['hidden']:.0f} (" in row
         assert 0.5 < result["true_accuracy"] <= 1.0  # better than a coin even after two epochs
         run = out / RUNS[result["method"]]
-        assert f"$ punce fit {out / 'digits'} --loss" in done.stdout
+        assert f"$ punce fit {out / 'digits-1'} " in done.stdout
         assert len(pd.read_parquet(run / "scores.parquet")) == 300
         assert (run / "report.html").exists()
     assert f"The page to look at: {out / 'report.html'}" in done.stdout
     page = (out / "report.html").read_text()
     assert "Runs side by side" in page
-    assert all(name in page for name in RUNS)
+    assert all(name in page for name in ("default", "puNCE + nnPU"))
+    heaviest = max(content["candidates"], key=lambda name: content["candidates"][name]["weight"])
+    assert f"│ {heaviest} " in done.stdout
+    assert "even a perfect ranking puts a labelled digit above only 83% of them" in done.stdout
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_risks_that_cannot_train_a_transformer_are_refused(roberta: Path) -> Non
 def test_an_encoder_object_is_used_as_it_is(roberta: Path, tmp_path: Path) -> None:
     texts, labels, _ = problem()
     classifier = PUClassifier(encoder=Transformer(roberta, "first", max_length=8), **FAST).fit(texts, labels)
-    assert "at least 8 tokens long; what comes after is not read" in classifier.notes_[0]
+    assert "longer than 8 tokens; they are read in parts" in classifier.notes_[0]
     classifier.save(tmp_path / "model")
     again = PUClassifier.load(tmp_path / "model")
     assert again.predict_proba(texts) == pytest.approx(classifier.predict_proba(texts), abs=1e-5)

@@ -308,3 +308,26 @@ def test_a_saved_encoder_is_found_again_only_if_it_is_the_same(
     monkeypatch.delenv("PUNCE_TEXT_ENCODER")
     with pytest.raises(InputError, match="holds other weights or another tokeniser"):
         Transformer.from_spec(spec)
+
+
+def test_a_long_text_is_the_mean_of_its_parts_and_a_short_one_is_read_as_before(roberta: Path) -> None:
+    encoder = Transformer(roberta, max_length=8, max_parts=3)
+    long = "sun sea " * 40
+    rows, owners = encoder.parts(["sun sea", long, ""])
+    assert owners == [0, 1, 1, 1, 2]
+    assert all(len(row) <= 8 for row in rows)
+    assert rows[0] == encoder._token_lists(["sun sea"])[0]
+    assert rows[1] == encoder._token_lists([long])[0]
+    features = encoder.features(torch.tensor(rows[1:4])).detach()  # three full rows
+    found = encoder.embed(["sun sea", long, ""])
+    assert torch.allclose(found[1], features.mean(0), atol=1e-5)
+    assert torch.equal(found[0], Transformer(roberta, max_length=8, max_parts=1).embed(["sun sea"])[0])
+
+
+def test_a_model_of_an_earlier_version_reads_the_beginning_only(roberta: Path) -> None:
+    spec = Transformer(roberta, max_length=8).spec
+    assert Transformer.from_spec(spec).max_parts == 8
+    del spec["options"]["max_parts"]
+    assert Transformer.from_spec(spec).max_parts == 1
+    with pytest.raises(InputError, match="max_parts must be at least 1"):
+        Transformer(roberta, max_parts=0)

@@ -34,7 +34,9 @@ class Transformer(Encoder):
     Args:
         source: a folder with config.json, model.safetensors and a tokeniser, or a name on the hub.
         pooling: "mean" over the tokens, or the "first" token ([CLS], <s>).
-        max_length: tokens read of a text; the rest of a longer one is not seen.
+        max_length: tokens that the network reads at once. A longer text is trained on its beginning; :meth:`embed`
+            reads it in parts of this length.
+        max_parts: parts of a text that :meth:`embed` reads; the mean of their features, by tokens, is the text's.
         projection_size: size of the projections.
 
     Only safetensors are read, code in the folder is never run, and weights are float32. In training mode the
@@ -44,17 +46,24 @@ class Transformer(Encoder):
     """
 
     def __init__(
-        self, source: str | Path, pooling: Pooling = "mean", max_length: int = 128, projection_size: int = 128
+        self,
+        source: str | Path,
+        pooling: Pooling = "mean",
+        max_length: int = 128,
+        projection_size: int = 128,
+        max_parts: int = 8,
     ) -> None:
         super().__init__()
         if pooling not in get_args(Pooling):
             raise InputError(f"pooling must be one of {list(get_args(Pooling))}, got {pooling!r}")
         if max_length < 3:
             raise InputError(f"max_length must leave room for a word between two end tokens, got {max_length}")
+        if max_parts < 1:
+            raise InputError(f"max_parts must be at least 1, got {max_parts}")
         folder = find_folder(source)
         self.source = str(folder.resolve()) if Path(source).expanduser().is_dir() else str(source)
         self.sha256 = fingerprint(folder)
-        self.pooling, self.projection_size = pooling, projection_size
+        self.pooling, self.projection_size, self.max_parts = pooling, projection_size, max_parts
         self.backbone, self._tokenizer = load_pretrained(folder)
         # To tell later whether training changed the network: then a saved model must keep its weights.
         self._as_loaded = self.weights_digest()
@@ -85,6 +94,48 @@ class Transformer(Encoder):
         # A tokeniser without end tokens makes nothing of an empty text, and attention over nothing is undefined.
         return [row or [self._tokenizer.pad_token_id] for row in rows]
 
+    def parts(self, texts: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+        """Token rows of all parts of the texts, and which text each is of: at most `max_parts` of one."""
+        if self.max_parts == 1:
+            return self._token_lists(texts), list(range(len(texts)))
+        rows: list[list[int]] = []
+        owners: list[int] = []
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            own, of = self._split([_encodable(text) for text in texts[start : start + _TEXTS_AT_ONCE]])
+            rows += own
+            owners += [start + owner for owner in of]
+        return rows, owners
+
+    def _split(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
+        whole = self._tokenizer(
+            texts,
+            add_special_tokens=False,
+            split_special_tokens=True,  # "</s>" written in a text is text
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,  # it would warn of texts longer than the network reads
+        )["input_ids"]
+        before, after = self._end_tokens()
+        room = self.max_length - len(before) - len(after)
+        rows, owners = [], []
+        for owner, tokens in enumerate(whole):
+            for k in range(0, max(1, min(len(tokens), room * self.max_parts)), room):
+                row = [*before, *tokens[k : k + room], *after]
+                # Without end tokens nothing is left of an empty text, and attention over nothing is undefined.
+                rows.append(row or [self._tokenizer.pad_token_id])
+                owners.append(owner)
+        return rows, owners
+
+    def _end_tokens(self) -> tuple[list[int], list[int]]:
+        """What the tokeniser puts before and after a text."""
+        bare, whole = (
+            self._tokenizer("a", add_special_tokens=added, return_attention_mask=False)["input_ids"]
+            for added in (False, True)
+        )
+        starts = [k for k in range(len(whole) - len(bare) + 1) if whole[k : k + len(bare)] == bare]
+        first = starts[0] if starts else 0
+        return whole[:first], whole[first + len(bare) :]
+
     # Tokens to features ------------------------------------------------------------------------------------------
 
     def features(self, x: Tensor) -> Tensor:
@@ -114,9 +165,10 @@ class Transformer(Encoder):
     def embed(self, texts: Sequence[str], *, progress: bool = False) -> Tensor:
         """Features of many texts in their order, without gradient and dropout, on the CPU. Shape: n -> (n, D).
 
-        Texts are sorted by length first, so that short ones are not padded to the long ones.
+        Long texts are read in parts (`max_parts`), so that their end counts too. All rows are sorted by length first,
+        so that short ones are not padded to the long ones.
         """
-        rows = self._token_lists(texts)
+        rows, owners = self.parts(texts)
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
         device, was_training = self.online_head.weight.device, self.training
         at_once = _ROWS_AT_ONCE.get(device.type, _ROWS_AT_ONCE_GPU)
@@ -130,7 +182,7 @@ class Transformer(Encoder):
                 shown.advance("")
         # Dropout was off; the caller gets the module back in the mode it had.
         self.train(was_training)
-        return result
+        return result if len(rows) == len(texts) else _means(result, rows, owners, len(texts))
 
     # Saved models ------------------------------------------------------------------------------------------------
 
@@ -147,6 +199,7 @@ class Transformer(Encoder):
     def spec(self) -> dict[str, Any]:
         """What a model file keeps of this encoder: where it was, what it was, how it was used."""
         options = {"pooling": self.pooling, "max_length": self.max_length, "projection_size": self.projection_size}
+        options["max_parts"] = self.max_parts
         return {"source": self.source, "sha256": self.sha256, "options": options}
 
     @classmethod
@@ -155,9 +208,17 @@ class Transformer(Encoder):
 
         The fingerprint of the folder decides. Weights that were trained since are for the model file to keep.
         """
+        options = {"max_parts": 1, **spec["options"]}  # earlier versions read the beginning of a text only
         return find_again(
-            spec, TEXT, lambda source: fingerprint(find_folder(source)), lambda source: cls(source, **spec["options"])
+            spec, TEXT, lambda source: fingerprint(find_folder(source)), lambda source: cls(source, **options)
         )
+
+
+def _means(features: Tensor, rows: list[list[int]], owners: list[int], n_texts: int) -> Tensor:
+    """The mean over the parts of each text, by their tokens. Shape: (parts, D) -> (n, D)."""
+    weight, of = torch.tensor([len(row) for row in rows], dtype=features.dtype)[:, None], torch.tensor(owners)
+    total = torch.zeros(n_texts, features.shape[1]).index_add_(0, of, weight * features)
+    return total / torch.zeros(n_texts, 1).index_add_(0, of, weight)
 
 
 def _encodable(text: str) -> str:

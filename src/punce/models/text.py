@@ -58,8 +58,10 @@ class TextRoute:
             self._reader = _on_vectors(WordVectors().fit(texts, settings.random_state), settings)
             return texts
         if isinstance(encoder, Transformer):
-            self._notes = _cut_texts(encoder, texts)
+            self._notes = _cut_texts(encoder, texts, trained=settings.transfer == "finetune")
             encoder.to(check_device(settings.device))
+            if settings.transfer == "finetune":
+                encoder.max_parts = 1  # it is trained on the beginning of a text, so it is asked about that
         frozen = SentenceVectors(encoder).fit(texts, folder=settings.folder, progress=settings.progress)
         self._reader = _reader_of(encoder, frozen, settings)
         return frozen.vectors(texts)
@@ -302,8 +304,15 @@ def _why_word_counts(asked: Any) -> tuple[str, ...]:
     return (f"texts were read as word counts; {brings}: {how}",)
 
 
-def _cut_texts(encoder: Transformer, texts: list[str]) -> tuple[str, ...]:
-    longest = encoder.max_length
-    full = int((encoder.tokens(texts)[:, longest - 1 :] >= 0).sum())  # padding is negative
-    note = f"{full} of {len(texts)} texts are at least {longest} tokens long; what comes after is not read"
-    return (note,) if full else ()
+def _cut_texts(encoder: Transformer, texts: list[str], *, trained: bool) -> tuple[str, ...]:
+    """How long texts are read: in parts, or their beginning only where the network itself is trained."""
+    longest, n = encoder.max_length, len(texts)
+    if trained or encoder.max_parts == 1:
+        full = int((encoder.tokens(texts)[:, longest - 1 :] >= 0).sum())  # padding is negative
+        note = f"{full} of {n} texts are at least {longest} tokens long; what comes after is not read"
+        return (note,) if full else ()
+    counts = np.bincount(encoder.parts(texts)[1], minlength=n)
+    split, full = int((counts > 1).sum()), int((counts == encoder.max_parts).sum())
+    note = f"{split} of {n} texts are longer than {longest} tokens; they are read in parts, whose features are averaged"
+    rest = f"; of {full} no more than the first {encoder.max_parts} parts are read" if full else ""
+    return (note + rest,) if split else ()

@@ -20,7 +20,7 @@ from punce.models.portfolio.candidates import MOST_UNLABELLED, RAW, WORDS, Candi
 from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import head_from_arrays
 from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
-from punce.models.portfolio.weighing import candidate_weights, cross_fitted
+from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks
 from punce.models.route import FitSettings, Fitted, Floats, State, under
 
 Values = npt.NDArray[np.float32]
@@ -41,6 +41,7 @@ class Portfolio:
         portfolio = cls.weighed(candidates, labels)
         weights = {member.name: member.weight for member in portfolio.members}
         settings.used["members"] = {name: weights.get(name, 0.0) for name in candidates.held_out}
+        settings.used["held_out_auc"] = ranks(candidates.held_out, labels)
         # Judged by weights that the row itself had no say in
         scores = cross_fitted(candidates.held_out, labels, candidates.folds)
         sees_more = any(name not in (RAW, WORDS) for name in candidates.readers)

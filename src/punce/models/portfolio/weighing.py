@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from punce.labels import Labels
+from punce.judging.ranking import auc_between
+from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.tabular.trees import Floats, Rows
 from punce.models.tabular.weighing import cross_fitted as _cross_fitted
 from punce.models.tabular.weighing import member_weights
@@ -18,3 +19,9 @@ def candidate_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[st
 def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows) -> Floats:
     """The weighted sum, every fold's weights chosen by the other folds."""
     return _cross_fitted(held_out, labels, folds)
+
+
+def ranks(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
+    """Each candidate's AUC of labelled against unlabelled rows, all of them held out: why it counts as it does."""
+    is_p, is_u = labels == POSITIVE, labels == UNLABELLED
+    return {name: round(auc_between(scores[is_p], scores[is_u]), 4) for name, scores in held_out.items()}
