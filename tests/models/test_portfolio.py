@@ -143,3 +143,12 @@ def test_a_portfolio_with_trees_is_stored_and_scores_the_same() -> None:
         Candidates.fit(rows, labels, SETTINGS, torch.device("cpu"), heads=("trees",), losses=()), labels
     )
     assert np.array_equal(Portfolio.from_state(*portfolio.state()).score(rows), portfolio.score(rows))
+
+
+def test_rows_in_parts_have_the_scores_of_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, labels, _ = _rows(300)
+    whole, fitted = FeatureModel.fit(x, labels, SETTINGS)
+    monkeypatch.setattr(candidates, "ROWS_AT_ONCE", 37)
+    in_parts, again = FeatureModel.fit(x, labels, SETTINGS)
+    assert again.scores == pytest.approx(fitted.scores, abs=1e-4)
+    assert in_parts.score(x) == pytest.approx(whole.score(x), abs=1e-4)

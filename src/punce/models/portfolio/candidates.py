@@ -22,6 +22,8 @@ Rows = npt.NDArray[np.intp]
 RAW, WORDS = "raw", "words"
 _FOLDS = 5
 _MANY = 200  # labelled rows from which three folds hold enough of them
+ROWS_AT_ONCE = 100_000
+"""Bounds the memory of scoring."""
 MOST_UNLABELLED = 50_000
 """Rows a head learns from; every row is scored."""
 
@@ -101,13 +103,28 @@ def _cross_fitted_heads(
     kept = _thinned(settings.known_classes(labels), settings.random_state)
     for k in range(int(folds.max()) + 1):
         if k < len(readers):  # else one reader serves all folds
-            features = readers[k](rows)
-        inside, rest = folds == k, kept & (folds != k)
-        problem = _problem(features, labels, rest, settings)
-        for name, (heads, scores) in found.items():
-            heads.append(HEADS[name](problem))
-            scores[inside] = heads[-1].score(features[inside])
+            features = _Features(readers[k], rows)
+        inside, rest = np.flatnonzero(folds == k), np.flatnonzero(kept & (folds != k))
+        problem = _problem(features.of(rest), labels, rest, settings)
+        for name in found:
+            found[name][0].append(HEADS[name](problem))
+        for part in np.array_split(inside, -(-len(inside) // ROWS_AT_ONCE)):
+            own = features.of(part)
+            for heads, scores in found.values():
+                scores[part] = heads[-1].score(own)
     return found
+
+
+class _Features:
+    """Features of rows by number: of all at once, or of those that are asked for where all would take much memory."""
+
+    def __init__(self, reader: Reader, rows: Given) -> None:
+        self._reader, self._rows = reader, rows
+        self._all = reader(rows) if len(rows) <= ROWS_AT_ONCE else None
+
+    def of(self, rows: Rows) -> Any:
+        """Shape: numbers (m,) -> (m, M)."""
+        return self._reader(self._rows.of(rows)) if self._all is None else self._all[rows]
 
 
 def _scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, float]]:
@@ -119,7 +136,8 @@ def _scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, fl
     return [scale_of(scores[folds == k], labels[folds == k]) for k in range(int(folds.max()) + 1)]
 
 
-def _problem(x: Any, labels: Labels, rows: Flags, settings: FitSettings) -> HeadProblem:
+def _problem(x: Any, labels: Labels, rows: Rows, settings: FitSettings) -> HeadProblem:
+    """What a head learns from. Shape: x (m, M), features of the rows of these numbers; labels (n,), rows (m,)."""
     truths = np.zeros_like(labels) if settings.truths is None else settings.truths
     counts = np.ones(len(labels)) if settings.weights is None else settings.weights
     is_p = labels == POSITIVE
@@ -127,7 +145,7 @@ def _problem(x: Any, labels: Labels, rows: Flags, settings: FitSettings) -> Head
     if truths.any():
         n_u = int((settings.known_classes(labels) == UNLABELLED).sum())
         counts = counts * np.where(truths != 0, known_weight(prior, int(is_p.sum()), n_u), 1.0)
-    return HeadProblem(x[rows], is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
+    return HeadProblem(x, is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
 
 
 def _thinned(labels: Labels, seed: int) -> Flags:

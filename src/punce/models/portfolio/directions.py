@@ -13,6 +13,7 @@ Values = npt.NDArray[np.float32]
 
 MOST = 256
 """Directions. More cost time and, with few labelled rows, add noise rather than signal."""
+_ROWS_AT_ONCE = 20_000
 _MOST_ROWS = 20_000  # from which directions are learned: enough for a covariance of a few thousand features
 
 
@@ -44,4 +45,8 @@ class Directions(StoredArrays):
 
     def __call__(self, x: Values) -> Values:
         """Shape: (n, D) -> (n, M)."""
-        return np.asarray((np.asarray(x, dtype=np.float32) - self.mean) @ self.rotation)
+        found = np.empty((len(x), self.rotation.shape[1]), dtype=np.float32)
+        for k in range(0, len(x), _ROWS_AT_ONCE):  # a centred copy of a million rows would double their memory
+            part = np.asarray(x[k : k + _ROWS_AT_ONCE], dtype=np.float32)
+            np.matmul(part - self.mean, self.rotation, out=found[k : k + _ROWS_AT_ONCE])
+        return found

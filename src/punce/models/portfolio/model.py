@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from punce.labels import UNLABELLED, Labels
-from punce.models.portfolio.candidates import MOST_UNLABELLED, RAW, WORDS, Candidates, Member
+from punce.models.portfolio.candidates import MOST_UNLABELLED, RAW, ROWS_AT_ONCE, WORDS, Candidates, Member
 from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import head_from_arrays
 from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
@@ -24,7 +24,6 @@ from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ran
 from punce.models.route import FitSettings, Fitted, Floats, State, under
 
 Values = npt.NDArray[np.float32]
-_ROWS_AT_ONCE = 100_000  # bounds the memory of scoring
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class Portfolio:
 
     def score(self, rows: Given) -> Floats:
         """Shape: n rows -> (n,)."""
-        starts = range(0, max(len(rows), 1), _ROWS_AT_ONCE)
-        return np.concatenate([self._score(rows.part(start, _ROWS_AT_ONCE)) for start in starts])
+        starts = range(0, max(len(rows), 1), ROWS_AT_ONCE)
+        return np.concatenate([self._score(rows.part(start, ROWS_AT_ONCE)) for start in starts])
 
     def _score(self, rows: Given) -> Floats:
         total = np.zeros(len(rows))

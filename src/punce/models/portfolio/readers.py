@@ -37,6 +37,10 @@ class Given:
         counts = None if self.counts is None else self.counts[start : start + size]
         return Given(self.x[start : start + size], counts)
 
+    def of(self, rows: npt.NDArray[np.intp]) -> Given:
+        """Some rows by number."""
+        return Given(self.x[torch.from_numpy(rows)], None if self.counts is None else self.counts[rows])
+
 
 @dataclass(frozen=True)
 class Counted:
