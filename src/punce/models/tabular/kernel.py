@@ -150,8 +150,13 @@ def _features(x: Values, centres: Values) -> Iterator[tuple[float, Floats]]:
     if not len(centres):
         yield 1.0, x.astype(np.float64)
         return
+    yield from radial(x, centres, _WIDTHS)
+
+
+def radial(x: Values, centres: Values, widths: Sequence[float]) -> Iterator[tuple[float, Floats]]:
+    """Each scale with exp(−d²/scale) to each centre; widths in units of the median. Shape: (n, U), (M, U) -> (n, M)."""
     squared = _squared_distances(x, centres)
-    for width in _WIDTHS:
+    for width in widths:
         scale = 2.0 * width**2 * max(float(np.median(squared)), TINY)
         yield scale, np.exp(-squared / scale)
 
