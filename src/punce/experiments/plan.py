@@ -10,6 +10,7 @@ from punce.datasets.benchmarks import MissingFilesError, locate
 from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
 from punce.experiments.cell import Cell, TextConfig
+from punce.experiments.features import base_of, is_features, require_features
 from punce.experiments.scale import Scale
 from punce.experiments.sources import GENERATED
 from punce.experiments.store import ResultStore
@@ -114,7 +115,9 @@ def require_data(cells: Sequence[Cell]) -> None:
     # Before any worker starts: each of hundreds of cells would fail for the same reason.
     sources = {cell.data.source for cell in cells} - {GENERATED, GENERATED_TEXT}
     for source in sorted(sources):
+        if is_features(source):
+            require_features(source)
         try:
-            locate(find_benchmark(source), download=False)
+            locate(find_benchmark(base_of(source)), download=False)
         except MissingFilesError as error:
-            raise InputError(f"get the data first with: punce data {source} ({error})") from None
+            raise InputError(f"get the data first with: punce data {base_of(source)} ({error})") from None

@@ -22,7 +22,7 @@ from punce.stages.finetune import FinetuneConfig
 from punce.stages.probe import ProbeConfig
 from punce.stages.selfpu import SelfPUConfig
 from punce.stages.transfer import EpochConfig, HeadConfig
-from punce.views import Image
+from punce.views import Embedding, Image
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Bench:
     seeds: int
     pnu_epochs: int | None = None
     pnu_width: float | None = None
-    pnu_view: Image | None = None
+    pnu_view: Image | Embedding | None = None
     starts_at_probe: bool = False
     finetune_rates: tuple[float, ...] = ()
     stability_rate: float | None = None
-    plain_view: tuple[str, Image] | None = None
+    plain_view: tuple[str, Image | Embedding] | None = None
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _changed(config: HeadConfig | TextConfig | PortfolioConfig, epochs: int | No
     return config if rate is None else replace(config, lr=rate)
 
 
-def _seen_as(head: Transfer, view: tuple[str, Image] | None) -> Transfer:
+def _seen_as(head: Transfer, view: tuple[str, Image | Embedding] | None) -> Transfer:
     return head if view is None else replace(head, view_name=view[0], view=view[1])
 
 

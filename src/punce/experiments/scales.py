@@ -4,6 +4,7 @@
 - ``laptop``: the same data and method with narrow networks and few epochs: about a minute per cell on one core.
 - ``part``: a sixth of MNIST's rows, for many seeds and many questions in little time.
 - ``smoke``: seconds for everything, on scikit-learn's digits and generated pictures; tests that it runs, says nothing.
+- ``frozen``: an MLP on features of CIFAR-10 by frozen ImageNet encoders (``frozen.py``).
 - ``laptop1``: ``laptop`` as it was under the first protocol (``first_laptop.py``).
 """
 
@@ -16,6 +17,7 @@ from punce.errors import InputError
 from punce.experiments import protocol
 from punce.experiments.cell import DataSpec, EncoderSpec, Pretraining
 from punce.experiments.first_laptop import first_laptop
+from punce.experiments.frozen import frozen
 from punce.experiments.scale import (
     CIFAR_SHARES,
     FEW_LABELS,
@@ -203,7 +205,9 @@ def _smoke() -> Scale:
     return Scale("smoke", "seconds; tests that everything runs", {"mnist": mnist, "cifar10": cifar}, few_shot)
 
 
-SCALES: dict[str, Scale] = {scale.name: scale for scale in (_paper(), _laptop(), _part(), _smoke(), first_laptop())}
+SCALES: dict[str, Scale] = {
+    scale.name: scale for scale in (_paper(), _laptop(), _part(), _smoke(), first_laptop(), frozen())
+}
 
 
 def find_scale(name: str) -> Scale:

@@ -15,6 +15,7 @@ from punce.data import PUSample, biased_propensity, load, simulate_pnu, simulate
 from punce.datasets.dataset import Dataset, Part, TrueLabels
 from punce.errors import InputError
 from punce.experiments.cell import DataSpec
+from punce.experiments.features import is_features, load_features
 from punce.labels import POSITIVE, UNLABELLED
 
 GENERATED = "shapes"
@@ -35,10 +36,16 @@ class ImageRows:
 @lru_cache(maxsize=1)  # cells that follow each other mostly use the same rows; older sets are let go
 def load_rows(source: str, n_train: int | None, n_test: int | None, positive_share: float | None = None) -> ImageRows:
     """The rows of a source; missing files are not fetched, because many cells would fetch them at once."""
-    dataset = generated_shapes() if source == GENERATED else load(source, download=False)
+    dataset = _dataset(source)
     parts = _part(dataset.train, n_train), _part(dataset.test, n_test)
     train, test = (part if positive_share is None else _with_share(part, positive_share) for part in parts)
     return ImageRows(torch.from_numpy(train.X), train.y_true, torch.from_numpy(test.X), test.y_true)
+
+
+def _dataset(source: str) -> Dataset:
+    if source == GENERATED:
+        return generated_shapes()
+    return load_features(source) if is_features(source) else load(source, download=False)
 
 
 def draw_labels(spec: DataSpec, rows: ImageRows, seed: int) -> PUSample:
