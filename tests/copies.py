@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,14 +87,45 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Read calls from stdin, one JSON line each, and answer with exit codes and output, until it ends."""
-    for name in _IMPORTED:
-        importlib.import_module(name)
-    gc.freeze()  # copies share what was imported; a collection would touch, and so copy, all of it
+    import_everything()
     for line in sys.stdin:
         calls, timeout, cwd, env = json.loads(line)
         copies = [_copy(Call(*call), cwd, env) for call in calls]
         sys.stdout.write(json.dumps(_ended(copies, time.monotonic() + timeout)) + "\n")
         sys.stdout.flush()
+
+
+def import_everything() -> None:
+    """What the copies of this process should not have to import."""
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # copies share what was imported; a collection would touch, and so copy, all of it
+
+
+@dataclass
+class Copy:
+    """A copy that runs, for who does more to it than wait."""
+
+    pid: int
+    out: int
+    err: int
+
+    def is_running(self) -> bool:
+        """Whether it has not ended yet; it stays there to be waited for."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def send(self, number: int) -> None:
+        """A signal; nothing happens to a copy that has ended."""
+        os.kill(self.pid, number)
+
+    def ended(self, timeout: float) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr, after at most so many seconds."""
+        return _ended([(self.pid, self.out, self.err)], time.monotonic() + timeout)[0]
+
+
+def start_copy(call: Call, cwd: str, env: dict[str, str]) -> Copy:
+    """A copy of this process, which must have imported everything and never used autograd."""
+    return Copy(*_copy(call, cwd, env))
 
 
 def _copy(call: Call, cwd: str, env: dict[str, str]) -> tuple[int, int, int]:

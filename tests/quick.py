@@ -13,7 +13,12 @@ from punce.models.tabular import model, network, teachers
 def quick_tables() -> Iterator[None]:
     """Two folds instead of five, fewer bags and steps, for all tests of a module from the first that asks for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "_FOLDS", 2)
-        patch.setattr(teachers, "_BAGS", 3)
-        patch.setattr(network, "_STEPS", 60)
+        make_quick(patch)
         yield
+
+
+def make_quick(patch: pytest.MonkeyPatch) -> None:
+    """The same for a process that is not a test."""
+    patch.setattr(model, "_FOLDS", 2)
+    patch.setattr(teachers, "_BAGS", 3)
+    patch.setattr(network, "_STEPS", 60)

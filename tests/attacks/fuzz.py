@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "fuzz.json"
 SECONDS_AN_INPUT = 20
 MEMORY = 1536 << 20  # bytes beyond what is in use when fuzzing begins
-_CHUNK = 45.0  # seconds
+_CHUNK = 30.0  # seconds
 
 
 @dataclass

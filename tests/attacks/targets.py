@@ -70,7 +70,7 @@ class Target:
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-_WHOLE = 6  # of so many inputs one is read as punce fit and punce predict read it, which takes thirty times as long
+_WHOLE = 60  # of so many inputs one is read as punce fit and punce predict read it, which takes thirty times as long
 
 
 def _read_table(path: Path) -> None:

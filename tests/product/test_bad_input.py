@@ -486,7 +486,7 @@ def test_a_full_disk(arguments: list[str], limit: int, place: Path, tmp_path: Pa
     assert left <= {"full"}
     if left:  # what fit leaves is an unfinished run with whole files, and the same command goes on with it
         assert not json.loads((here / "full" / "config.json").read_text())["finished"]
-        assert not list((here / "full").rglob("*.tmp"))
+        assert not list((here / "full").rglob("*.punce-tmp"))
         again = punce(*arguments, cwd=here)
         assert again.returncode == 0, again.stderr
         assert "resuming the unfinished run" in again.stdout

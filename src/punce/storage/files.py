@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import difflib
 import os
-import socket
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from punce.errors import InputError, WriteError
 from punce.storage.parts import is_pattern, part_files, require_matches
-
-_HOST = f"{zlib.crc32(socket.gethostname().encode()):08x}-"
+from punce.storage.temporary import held_temporary
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it takes the place of `path` if the block ends well and is removed if not."""
-    # Workers on several machines may write to one disk, and in containers they often have the same number.
-    temporary = path.with_name(f".{path.name}.{_HOST}{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())  # renamed before its content is on disk, a file can be empty after a power cut
-        temporary.replace(path)
+        with held_temporary(path) as temporary:
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())  # renamed before its content is on disk, a file can be empty after a power cut
+            temporary.replace(path)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):  # the folder may not be there, or may not be one
-            temporary.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,13 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from punce.errors import InputError, PunceError, WriteError
+from punce.storage.temporary import held_temporary
 from punce.storage.tensor_folder import MANIFEST, STORABLE, Listed, fill_folder, size_in_words, storable
 
 FORMAT = 1
 _TENSORS, _CONTENT = "model.safetensors", "model.json"
 _FILES = {_TENSORS, _CONTENT, MANIFEST}
+_OLD = ".earlier.punce-tmp"
 _LARGEST_MANIFEST = 1 << 20  # bytes
 _MAY_BE_WILD = ("seen.",)  # what the columns held, to compare with
 _MAY_BE_INFINITE = (".edges", ".threshold")  # the last bin has no end
@@ -43,14 +44,15 @@ def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any
     """Write the model folder whole; an existing one is replaced at the last moment, if it holds nothing but a model."""
     folder = folder.resolve()  # resolved, so that a link keeps pointing to the model and "." gets a name
     text = json.dumps({"format": FORMAT, **content}, allow_nan=False).encode()
-    kept, temporary = storable(tensors), _beside(folder, "tmp")
+    kept = storable(tensors)
     try:
+        _bring_back(folder)
         _refuse_to_replace(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fill_folder(temporary, _TENSORS, kept, _CONTENT, text, _manifest)
-        _replace(temporary, folder)
+        with held_temporary(folder, is_folder=True) as temporary:
+            fill_folder(temporary, _TENSORS, kept, _CONTENT, text, _manifest)
+            _replace(temporary, folder)
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(temporary, ignore_errors=True)
         size = size_in_words(sum(tensor.nbytes for tensor in kept.values()) + len(text))
         reason = getattr(error, "strerror", None) or error
         raise ModelWriteError(f"cannot write the model ({size}) to {folder}: {reason}") from error
@@ -62,6 +64,7 @@ def _manifest(listed: Listed) -> bytes:
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and content of a model folder, verified against its manifest."""
+    _bring_back(folder)
     digests = _digests(folder)
     if digests is None:
         raise ModelFileError(f"{folder / MANIFEST} does not list {_TENSORS} and {_CONTENT}: not a punce model")
@@ -119,16 +122,12 @@ def _digests(folder: Path) -> dict[str, Any] | None:
     return digests if isinstance(digests, dict) and set(digests) == {_TENSORS, _CONTENT} else None
 
 
-def _beside(folder: Path, ending: str) -> Path:
-    """A unique name: a killed process may have left one behind, and in containers many processes have the same pid."""
-    return folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
-
-
 def _replace(temporary: Path, folder: Path) -> None:
     if not folder.exists():
         temporary.rename(folder)
         return
-    old = _beside(folder, "old")
+    old = folder.with_name(f".{folder.name}{_OLD}")
+    shutil.rmtree(old, ignore_errors=True)
     folder.rename(old)
     try:
         temporary.rename(folder)
@@ -136,6 +135,14 @@ def _replace(temporary: Path, folder: Path) -> None:
         old.rename(folder)  # the earlier model must not be lost with the new one
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _bring_back(folder: Path) -> None:
+    """The earlier model, if a process was killed in the moment between taking it away and putting the new one there."""
+    old = folder.with_name(f".{folder.name}{_OLD}") if folder.name else folder
+    with suppress(OSError):
+        if not folder.exists() and (old / MANIFEST).is_file():
+            old.rename(folder)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -35,9 +35,12 @@ class TensorError(PunceError):
 def fill_folder(
     folder: Path, name: str, tensors: dict[str, Tensor], text_name: str, text: bytes, seal: Callable[[Listed], bytes]
 ) -> None:
-    """Make `folder` with the tensors, the text and the manifest that `seal` writes; nothing is left if it fails."""
+    """Make `folder`, or fill it if it is empty, with the tensors, the text and the manifest that `seal` writes.
+
+    Nothing is left if it fails.
+    """
     try:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         save_file(tensors, folder / name)
         (folder / text_name).write_bytes(text)
         (folder / MANIFEST).write_bytes(seal({file: _listed(folder / file) for file in (text_name, name)}))

@@ -1,0 +1,97 @@
+"""Temporary files and folders that a killed process leaves are removed by the next one that writes in their folder.
+
+Whoever writes holds a lock on its temporary file, which the system releases when the process ends, however it ends.
+What nobody holds was left behind. The names end in ``.punce-tmp``, so that no file of another program is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+if find_spec("fcntl"):
+    import fcntl
+
+    _CAN_HOLD = True
+else:  # a system without flock: what is left behind stays there
+    _CAN_HOLD = False
+
+_ENDING = ".punce-tmp"
+_OURS = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.punce-tmp")
+_ATTEMPTS = 10
+
+
+@contextmanager
+def held_temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """A new empty file or folder beside `path`, which this process holds; removed in the end if it is still there."""
+    remove_left(path.parent)
+    temporary, descriptor = _held(path, is_folder)
+    try:
+        yield temporary
+    finally:
+        with suppress(OSError):  # the folder may be gone, or the temporary in its place
+            _remove(temporary)
+        os.close(descriptor)
+
+
+def _held(path: Path, is_folder: bool) -> tuple[Path, int]:
+    for _ in range(_ATTEMPTS):
+        temporary = beside(path)
+        if is_folder:
+            temporary.mkdir()
+        else:
+            temporary.touch()
+        descriptor = os.open(temporary, os.O_RDONLY)
+        # Another process may have taken it for left behind, in the moment before it was held.
+        if not _CAN_HOLD or (_hold(descriptor) and temporary.exists()):
+            return temporary, descriptor
+        os.close(descriptor)
+    raise OSError(f"no temporary file can be held beside {path}")
+
+
+def beside(path: Path) -> Path:
+    """A unique name: in containers many processes have the same number."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_ENDING}")
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what killed processes left in a folder."""
+    with suppress(OSError):  # it may not be there, or may not be one
+        for entry in os.scandir(folder):
+            if _OURS.fullmatch(entry.name) and not entry.is_symlink():
+                _remove_if_left(Path(entry.path))
+
+
+def _remove_if_left(temporary: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            if _hold(descriptor):
+                _remove(temporary)
+        finally:
+            os.close(descriptor)
+
+
+def _hold(descriptor: int) -> bool:
+    """Lock it for this process until the descriptor is closed; False if another holds it."""
+    if not _CAN_HOLD:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(temporary: Path) -> None:
+    if stat.S_ISDIR(temporary.lstat().st_mode):
+        shutil.rmtree(temporary, ignore_errors=True)
+    else:
+        temporary.unlink()

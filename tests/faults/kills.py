@@ -1,0 +1,254 @@
+"""Kill -9 commands at random moments over their whole run, start them again, and look at what they leave.
+
+    python -m tests.faults.kills --seconds 600                     # adds to benchmarks/results/faults.json
+    python -m tests.faults.kills --seconds 60 --only "fit table"
+
+A command is started in a folder, killed after a random share of the time that an undisturbed run takes, and started
+again; after at most four kills it may finish. Then its files must be equal to the byte to those of the undisturbed run,
+and nothing else may be there. In between, whatever file has its final name must be whole. Every sixth signal is SIGTERM
+or SIGINT instead: the command must end with 143 or 130 and not more than one line.
+
+Processes are forked from one that has imported everything, because importing takes longer than the runs themselves.
+The ensemble of tables is made small (tests/quick.py); what a kill can hit is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.copies import ROOT, Call, import_everything, start_copy
+from tests.faults.scenes import SCENES, Scene, digests, leftovers
+from tests.quick import make_quick
+from tests.runs.killing import free_port
+
+RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
+MOST_KILLS = 4  # of one run, before it may finish
+PATIENCE = 120.0
+_BINS = 10
+
+
+class BrokenPromiseError(Exception):
+    """What did not hold after a kill."""
+
+
+@dataclass
+class Counts:
+    """What was done to one scene, and what was seen."""
+
+    kills: int = 0
+    terminated: int = 0
+    interrupted: int = 0
+    finished: int = 0
+    """Runs that were let finish after kills; each ended in the same bytes."""
+    seconds: float = 0.0
+    """Of an undisturbed run."""
+    moments: list[int] = field(default_factory=lambda: [0] * _BINS)
+    """Kills by the tenth of the undisturbed run's time at which they came."""
+    broken: list[str] = field(default_factory=list)
+
+
+class Command:
+    """One start of a scene: a process for each rank."""
+
+    def __init__(self, scene: Scene, folder: Path, out: Path) -> None:
+        port = str(free_port())
+        self.copies = [
+            start_copy(Call("tests.copies", "command", scene.arguments(folder, out)), str(ROOT), _ranks(scene, k, port))
+            for k in range(scene.ranks)
+        ]
+
+    def signal(self, number: int, rng: random.Random) -> None:
+        """Send it to one rank; the others end by themselves, or as torchrun ends them."""
+        victim = rng.choice(self.copies)
+        victim.send(number)
+        if len(self.copies) > 1:
+            until = time.monotonic() + 10.0
+            while time.monotonic() < until and any(copy.is_running() for copy in self.copies):
+                time.sleep(0.01)
+            for copy in self.copies:
+                copy.send(signal.SIGTERM)
+
+    def ended(self) -> list[tuple[int, str, str]]:
+        """Exit code, stdout and stderr of each rank."""
+        return [copy.ended(PATIENCE) for copy in self.copies]
+
+    def is_running(self) -> bool:
+        """Whether no rank has ended yet."""
+        return all(copy.is_running() for copy in self.copies)
+
+
+def _ranks(scene: Scene, rank: int, port: str) -> dict[str, str]:
+    if scene.ranks == 1:
+        return {}
+    return {"RANK": str(rank), "WORLD_SIZE": str(scene.ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+
+class Killing:
+    """Kills of one scene."""
+
+    def __init__(self, scene: Scene, folder: Path, seed: int) -> None:
+        self.scene, self.folder, self.rng = scene, folder, random.Random(f"{scene.name} {seed}")
+        (folder / "inputs").mkdir()
+        scene.inputs(folder / "inputs")
+        self.counts, self._number = Counts(), 0
+        started = time.monotonic()
+        whole = self._out()
+        self._finish(whole)
+        self.counts.seconds = time.monotonic() - started
+        self.expected = digests(whole, scene.results)
+        _require(bool(self.expected), "an undisturbed run left no results")
+
+    def one_run(self) -> None:
+        """A run with some kills, and its end."""
+        out = self._out()
+        for _ in range(self.rng.randint(1, MOST_KILLS)):
+            if not self._disturbed(out):
+                break  # it was done before the moment came: what it left is looked at all the same
+        else:
+            self._finish(out)
+        self.counts.finished += 1
+        self._look(out)
+
+    def _out(self) -> Path:
+        self._number += 1
+        out = self.folder / f"out-{self._number}" / "results"
+        out.parent.mkdir()
+        return out
+
+    def _disturbed(self, out: Path) -> bool:
+        """Start and end it by a signal at a random moment; False if it was done before."""
+        share = self.rng.random()
+        number = self.rng.choices([signal.SIGKILL, signal.SIGTERM, signal.SIGINT], [10, 1, 1])[0]
+        command = Command(self.scene, self.folder / "inputs", out)
+        until = time.monotonic() + share * self.counts.seconds
+        while time.monotonic() < until and command.is_running():
+            time.sleep(0.001)
+        if not command.is_running() and len(command.copies) == 1:
+            _require(command.ended()[0][0] == 0, "it failed before it was killed")
+            return False
+        command.signal(number, self.rng)
+        ended = command.ended()
+        if all(code == 0 for code, _, _ in ended):  # done in the moment between the look and the signal
+            return False
+        self._count(number, share, ended)
+        self._whole_files(out)
+        return True
+
+    def _count(self, number: int, share: float, ended: list[tuple[int, str, str]]) -> None:
+        if number == signal.SIGKILL:
+            self.counts.kills += 1
+            self.counts.moments[int(share * _BINS)] += 1
+            _require(-signal.SIGKILL in [code for code, _, _ in ended], f"exit codes {[e[0] for e in ended]}")
+            return
+        name, code = ("terminated", 143) if number == signal.SIGTERM else ("interrupted", 130)
+        setattr(self.counts, name, getattr(self.counts, name) + 1)
+        codes = [end[0] for end in ended]
+        _require(code in codes, f"{name}: exit codes {codes}, {ended[0][2][-300:]!r}")
+        _require(not any("Traceback" in end[2] for end in ended), f"{name}: a traceback, {ended[0][2][-300:]!r}")
+
+    def _whole_files(self, out: Path) -> None:
+        """A file under its final name is the one of the undisturbed run, or an earlier part of it such as the plan."""
+        for name, digest in digests(out, self.scene.results).items():
+            if name != "config.json":
+                _require(digest == self.expected[name], f"after a kill {name} is not whole")
+
+    def _finish(self, out: Path) -> None:
+        ended = Command(self.scene, self.folder / "inputs", out).ended()
+        codes = [end[0] for end in ended]
+        _require(codes == [0] * len(codes), f"exit codes {codes}: {ended[0][2].strip()[-300:]!r}")
+
+    def _look(self, out: Path) -> None:
+        found = digests(out, self.scene.results)
+        different = [name for name in self.expected if found.get(name) != self.expected[name]]
+        _require(not different, f"not as undisturbed: {different}")
+        left = leftovers(out, self.scene.left)
+        _require(not left, f"left behind: {left}")
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise BrokenPromiseError(what)
+
+
+def disturb(scene: Scene, seconds: float, seed: int) -> Counts:
+    """Runs with kills for some time, at least one."""
+    until = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as scratch:
+        killing = Killing(scene, Path(scratch), seed)
+        while True:
+            try:
+                killing.one_run()
+            except BrokenPromiseError as broken:
+                killing.counts.broken.append(str(broken))
+            if time.monotonic() > until:
+                return killing.counts
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+def load() -> dict[str, Any]:
+    """The results so far."""
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"scenes": {}}
+    return found
+
+
+def add(name: str, counts: Counts) -> None:
+    """Add counts to the file, and write it whole."""
+    results = load()
+    before = Counts(**results["scenes"].get(name, {}))
+    for key in ("kills", "terminated", "interrupted", "finished"):
+        setattr(before, key, getattr(before, key) + getattr(counts, key))
+    before.moments = [a + b for a, b in zip(before.moments, counts.moments, strict=True)]
+    before.seconds, before.broken = round(counts.seconds, 2), [*before.broken, *counts.broken]
+    results["scenes"][name] = asdict(before)
+    scenes = results["scenes"].values()
+    results["total"] = {
+        key: sum(one[key] for one in scenes) for key in ("kills", "terminated", "interrupted", "finished")
+    } | {"broken": sum(len(one["broken"]) for one in scenes)}
+    results["command"] = "python -m tests.faults.kills --seconds 600"
+    temporary = RESULTS.with_suffix(".tmp")
+    temporary.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+    temporary.replace(RESULTS)
+
+
+def main() -> None:
+    """Disturb the scenes in turn, those with the fewest kills first."""
+    from tests.faults.serving import SERVED, disturb_server
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--only", nargs="*", default=[*SCENES, SERVED])
+    parser.add_argument("--each", type=float, default=25.0, help="seconds of one scene at a time")
+    asked = parser.parse_args()
+    import_everything()
+    until = time.monotonic() + asked.seconds
+    with pytest.MonkeyPatch.context() as patch:
+        make_quick(patch)
+        while time.monotonic() < until:
+            kills = {name: load()["scenes"].get(name, {}).get("kills", 0) for name in asked.only}
+            name = min(kills, key=lambda one: kills[one])
+            if name == SERVED:
+                counts = disturb_server(asked.each, kills[name])
+            else:
+                counts = disturb(SCENES[name], asked.each, kills[name])
+            add(name, counts)
+            sys.stdout.write(f"{name}: {counts.kills} kills in {counts.finished} runs, broken: {counts.broken}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    os.environ.update(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PUNCE_IMAGE_ENCODER="")
+    main()

@@ -1,0 +1,91 @@
+"""What a killed process leaves behind is removed by the next that writes there, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from punce.errors import WriteError
+from punce.storage.files import replacing, write_text
+from punce.storage.model_file import read_model, write_model
+from punce.storage.temporary import beside, held_temporary
+
+_DIES = """
+import os, signal, sys
+from pathlib import Path
+from punce.storage.temporary import held_temporary
+with held_temporary(Path(sys.argv[1]), is_folder=sys.argv[2] == "folder") as temporary:
+    if sys.argv[3] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def _other(path: Path, kind: str, what: str) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-c", _DIES, str(path), kind, what]
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path: Path, kind: str) -> None:
+    with _other(tmp_path / "a", kind, "dies") as killed:
+        killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".a.*"))) == 1
+    write_text(tmp_path / "b", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, kind: str) -> None:
+    with _other(tmp_path / "a", kind, "lives") as living:
+        assert living.stdout is not None
+        living.stdout.readline()
+        write_text(tmp_path / "b", "text")
+        assert len(list(tmp_path.glob(".a.*"))) == 1
+        living.communicate()
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    names = [".a.1.tmp", ".a.12-01234567.tmp", "a.punce-tmp", ".~lock.a#", ".a.x-01234567.punce-tmp"]
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    link = beside(tmp_path / "a")
+    link.symlink_to(tmp_path / names[0])
+    write_text(tmp_path / "b", "text")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, link.name, "b"])
+
+
+def test_nothing_is_left_by_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match="No space"), replacing(tmp_path / "a"):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(KeyboardInterrupt), held_temporary(tmp_path / "a", is_folder=True):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_kill_between_the_two_renames_loses_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(tmp_path / "model", {"w": torch.ones(1)}, {"kind": "first"})
+    rename = Path.rename
+
+    def killed(self: Path, target: Path) -> Path:
+        if target.name == "model":
+            os._exit(9)
+        return rename(self, target)
+
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(Path, "rename", killed)
+        write_model(tmp_path / "model", {"w": torch.zeros(1)}, {"kind": "second"})
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert not (tmp_path / "model").exists()
+    assert read_model(tmp_path / "model")[1]["kind"] == "first"
+    write_model(tmp_path / "model", {"w": torch.zeros(1)}, {"kind": "third"})
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
