@@ -137,8 +137,8 @@ class Killer(threading.Thread):
     def run(self) -> None:
         until = time.monotonic() + 120
         while len(self.killed) < self._kills and time.monotonic() < until:
-            for begun in self._out.glob(".*.tmp"):
-                pid = int(begun.name.removesuffix(".tmp").rpartition("-")[2])
+            for begun in self._out.glob(".*.punce-tmp"):
+                pid = int(begun.name.removesuffix(".punce-tmp").rpartition(".")[2].partition("-")[0])
                 if pid not in self.killed and len(self.killed) < self._kills:
                     os.kill(pid, signal.SIGKILL)
                     self.killed.append(pid)

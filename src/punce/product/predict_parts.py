@@ -11,7 +11,6 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from punce.options import was_asked
 from punce.product.predict import SCHEMA, Found, NewFile, PredictOutcome, load_model
 from punce.storage.files import replacing
 from punce.storage.parts import fingerprint, folder_of, has_parts, part_files
+from punce.storage.temporary import remove_left
 from punce.storage.tensor_folder import MANIFEST
 from punce.training.cluster import Map, workers
 from punce.training.cpus import limited_threads
@@ -94,7 +94,7 @@ def predict_parts(
         jobs = [replace(one, share=share) for one in jobs]
         done = _scored(jobs, on_workers)
     for one in jobs:
-        _tidy(one.out)
+        remove_left(one.out.parent)  # what workers that were killed had begun to write
     together = _added(classifier, share, [counts for counts, _ in done])
     notes = _notes([(one.part, counts["notes"]) for one, (counts, _) in zip(jobs, done, strict=True)])
     return PartsOutcome(together.outcome(notes), len(jobs), sum(was_there for _, was_there in done))
@@ -181,13 +181,6 @@ def _counts_of(job: PartJob) -> dict[str, Any] | None:
         return counts if counts["made_from"] == job.made_from else None
     except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
         return None
-
-
-def _tidy(out: Path) -> None:
-    """Remove what workers that were killed had begun to write; the result itself is there."""
-    for left in out.parent.glob(f".{out.name}.*.tmp"):
-        with suppress(OSError):
-            left.unlink()
 
 
 def _added(classifier: PUClassifier, share: float | None, counted: Any) -> Found:
