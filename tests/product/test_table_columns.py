@@ -34,7 +34,7 @@ def problem() -> tuple[pd.DataFrame, npt.NDArray[np.int8]]:
 def prepared(X: Any) -> Any:
     """What the first prior is estimated on."""
     classifier = PUClassifier()
-    classifier.seed_ = 0
+    classifier.seed_, classifier.kind_, classifier.encoder_ = 0, "table", "auto"
     return TableRoute().prepare(X, classifier._settings(None))
 
 
