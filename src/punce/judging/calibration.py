@@ -7,7 +7,7 @@ score, in one of two ways:
 - ``"sigmoid"``: P(y=1 | s) = σ(a·s + b), fitted through the likelihood of P against U that it implies (the constrained
   logistic model of Ward et al. 2009). Two parameters: right for few labelled rows.
 - ``"isotonic"``: any monotone function, by isotonic regression whose steps are joined at their centres (Oron & Flournoy
-  2017), so that rows inside a step keep their order. Needs some hundred labelled rows.
+  2017), so that rows inside a step keep their order. Needs about a thousand labelled rows.
 
 Probabilities average to the prior over the unlabelled rows (unless the odds would have to change tenfold for it: then
 the prior does not fit the scores), and claim no more certainty than the held-out rows can show: each is pulled towards
@@ -34,7 +34,9 @@ from punce.scenario import check_prior
 Floats = npt.NDArray[np.float64]
 Method = Literal["auto", "sigmoid", "isotonic"]
 
-_ISOTONIC_FROM = 500  # held-out labelled rows; below, steps of the isotonic fit are mostly noise
+# Held-out labelled rows; below, steps of the isotonic fit are mostly noise. With 500 on eight design tables and the
+# true prior the logistic curve has an ECE of 0.021, isotonic regression 0.025 and 0.3 points less accuracy.
+_ISOTONIC_FROM = 1_000
 _MOST_UNLABELLED = 50_000
 _STEEP = 10.0  # slopes per standard deviation of the scores that need evidence: a normal prior of this width
 _MOST_LOG_C = float(np.log(10.0))  # how far the odds may be scaled so that they average to the prior
