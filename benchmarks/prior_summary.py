@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-DESIGN = ("gaussians 2 apart", "banknote", "spambase", "pageblocks")
+DESIGN = ("banknote", "mushroom", "spambase", "landsat", "pageblocks", "shuttle")
 """Sets on other draws of which the settings of `combined` and `roc` were chosen."""
 SEPARABLE = 0.995
 """A set is called separable when gradient boosting on all true labels reaches this out-of-fold AUC."""

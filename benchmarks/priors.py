@@ -9,9 +9,9 @@
 
 `accuracy`: the default and what it is made of (with --slow every estimator) on two-Gaussian mixtures, six UCI sets and
 MNIST; shares 0.05 to 0.9, 100 and 1000 labelled rows where the set has so many positives, seeds that took no part in
-choosing any default. The settings of `combined` and `roc` were chosen on simulated Gaussians and on other draws of the
-four sets that prior_summary.py names; the other five sets had no part in them. One JSON line a cell is added to
---cells, so a run can be killed and repeated. `--quick` takes one seed and two shares.
+choosing any default. The settings of `combined` and `roc` were chosen on other draws of the six UCI sets and of five
+tables that are not here (open_tables.DESIGN), with a look at `simulated`; the other three sets had no part in them. One
+JSON line a cell is added to --cells, so a run can be killed and repeated. `--quick` takes one seed and two shares.
 MNIST (odd against even) is seen through features of a short label-free pretraining (`mnist_features`).
 """
 
