@@ -41,6 +41,7 @@ from punce.judging.ranking import (
     score_pair,
     weighted_auc,
 )
+from punce.notebook import html_table
 from punce.scenario import Scenario, Target, check_prior, check_scenario
 
 Basis = Literal["pu", "pnu"]
@@ -65,6 +66,12 @@ class Estimate:
         if np.isnan(self.value):
             return f"cannot be estimated: {self.reason}" if self.reason else "cannot be estimated"
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    def cells(self) -> tuple[str, str]:
+        """The number and its interval, for a table."""
+        if np.isnan(self.value):
+            return "cannot be estimated", ""
+        return f"{self.value:.3f}", f"{self.low:.3f} to {self.high:.3f}"
 
     @classmethod
     def impossible(cls, reason: str) -> Estimate:
@@ -123,6 +130,19 @@ class PUMetrics:
             "f1": mix.f1,
             "auc": self.auc,
         }
+
+    def _repr_html_(self) -> str:
+        """The five numbers as a notebook shows them."""
+        return html_table(
+            f"Quality, for {'the unlabelled rows' if self.target == 'unlabelled' else 'new rows of the population'}",
+            ("", "estimate", f"{self.confidence:.0%} interval"),
+            [(name, *estimate.cells()) for name, estimate in self.five.items()],
+            [
+                self.basis_in_words,
+                *(f"{', '.join(names)}: {reason}" for reason, names in self.reasons.items()),
+                *self.notes,
+            ],
+        )
 
     @property
     def reasons(self) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ Tables answer by columns and texts by words; pictures and embeddings have neithe
 from __future__ import annotations
 
 from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from punce.errors import InputError
 from punce.judging.calibration import PUCalibrator
 from punce.judging.importance import Floats, Importance
+from punce.judging.metrics import PUMetrics
 from punce.models.columns import ReadsColumns
+from punce.models.onnx_file import write_onnx
 from punce.models.route import Route
+from punce.notebook import html_table
 from punce.options import check_explained, ran_in_words
+from punce.priors import PriorEstimate
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,11 @@ class Insight(ReadsColumns):
     """The part of PUClassifier that explains it; what the other parts learn is declared here."""
 
     ran_: dict[str, Any]
+    notes_: tuple[str, ...]
+    setting_: str
+    threshold_: float
+    prior_: PriorEstimate
+    metrics_: PUMetrics
     _route: Route
     _calibrator: PUCalibrator
 
@@ -125,6 +135,25 @@ class Insight(ReadsColumns):
         if entries is not None:
             numbers = ([np.nan if value is None else value for value in entry] for entry in entries)
             self._measured = tuple(Importance(str(name), *map(float, three)) for name, *three in numbers)
+
+    def export(self, path: str | Path) -> None:
+        """Write the classifier as an ONNX file, for programs without punce, where its scores are linear in the columns.
+
+        Inputs and outputs are those of ``punce.models.onnx_file``. Any other model is refused: :meth:`save` keeps it.
+        """
+        check_is_fitted(self, "classes_")
+        columns = (self.kind_, self._columns.width, self._columns.names)
+        write_onnx(Path(path), self._route, columns, self._calibrator, self.threshold_)
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and after a fit what ran, the share of positives and the quality."""
+        diagram = str(super()._html_repr())  # type: ignore[misc]  # BaseEstimator's
+        if not hasattr(self, "classes_"):
+            return diagram
+        ran = [("learned by", ran_in_words(self.ran_)), ("from", f"{self.kind_} rows, setting {self.setting_}")]
+        ran += [("called positive from", f"probability {self.threshold_:.3f}")]
+        learned = html_table("PUClassifier, fitted", ("", ""), ran, self.notes_)
+        return f"{diagram}{learned}{self.prior_._repr_html_()}{self.metrics_._repr_html_()}"
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""

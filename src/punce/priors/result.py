@@ -15,6 +15,7 @@ import pandas as pd
 
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.notebook import html_table
 from punce.scenario import label_frequency, population_prior, prior_from_label_frequency
 
 Bound = Literal["lower", "upper"]
@@ -126,6 +127,10 @@ class PriorEstimate:
             label_frequency=label_frequency(value, n_p, n_u),
         )
 
+    def _repr_html_(self) -> str:
+        """The estimate as a notebook shows it."""
+        return _as_html([self], self.warnings)
+
     def among(self, labels: Labels) -> PriorEstimate:
         """What follows from the share for all rows of a file, of which the estimate saw some that were drawn."""
         n_p, n_u = (int((labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
@@ -174,6 +179,13 @@ class PriorTable:
             raise InputError(f"{method} has no estimate: {self.failures[method]}")
         raise InputError(f"no estimate is called {method!r}; there are {[e.method for e in self.estimates]}")
 
+    def _repr_html_(self) -> str:
+        """All estimates as a notebook shows them."""
+        failed = (f"{name} could not be run: {reason}" for name, reason in self.failures.items())
+        return _as_html(
+            self.estimates, (f"median {self.median:.3f}, spread {self.spread:.3f}", *failed, *self.warnings)
+        )
+
     def among(self, labels: Labels) -> PriorTable:
         """What follows from the shares for all rows of a file, of which the estimates saw some that were drawn."""
         return replace(self, estimates=tuple(estimate.among(labels) for estimate in self.estimates))
@@ -192,6 +204,26 @@ class PriorTable:
         """Plain numbers and text for JSON."""
         estimates = [estimate.as_dict() for estimate in self.estimates]
         return {**vars(self), "estimates": estimates, "failures": dict(self.failures), "warnings": list(self.warnings)}
+
+
+def _as_html(estimates: Sequence[PriorEstimate], notes: Sequence[str]) -> str:
+    return html_table(
+        "Share of positives among the unlabelled rows",
+        ("estimator", "share", "90 % interval", "in the population", "labelled positives"),
+        [
+            (e.method, "cannot be known", "", "", "")
+            if e.reason
+            else (
+                e.method,
+                f"{e.value:.3f}",
+                f"{e.low:.3f} to {e.high:.3f}",
+                f"{e.population_prior:.3f}",
+                f"{e.label_frequency:.1%}",
+            )
+            for e in estimates
+        ],
+        [*(e.reason for e in estimates if e.reason), *notes],
+    )
 
 
 def _plain(value: Any) -> Any:

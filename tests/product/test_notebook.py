@@ -1,0 +1,114 @@
+"""What a notebook shows of a classifier, a prior and the quality; and the classifier as an ONNX file."""
+
+from __future__ import annotations
+
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+
+from punce import PUClassifier
+from punce.errors import InputError
+from punce.options import ran_in_words
+from punce.priors import estimate_prior
+from tests.product.parts import rows
+
+pytestmark = pytest.mark.usefixtures("quick_tables")
+HOSTILE = "<script>alert(1)</script>&\"'"
+
+
+class Tags(HTMLParser):
+    """Every tag is closed; what they are."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.add(tag)
+        if tag not in ("input", "br", "link", "meta"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[pd.DataFrame, np.ndarray]:
+    X = pd.concat([rows(0, 120, 1.0), rows(1, 480)], ignore_index=True).drop(columns=["y", "town"])
+    return X, (np.arange(600) < 120).astype(int)
+
+
+def test_a_fitted_classifier_shows_what_ran_the_share_and_the_quality(table: tuple) -> None:
+    X, y = table
+    classifier = PUClassifier(prior=0.3).fit(X, y)
+    shown = classifier._repr_mimebundle_()["text/html"]
+    assert escape(ran_in_words(classifier.ran_)) in shown
+    for words in ("PUClassifier, fitted", "learned by", "Share of positives", "0.300", "precision", "auc"):
+        assert words in shown
+    assert "estimated without negatives" in shown
+    assert "PUClassifier, fitted" in classifier._repr_html_()
+    Tags(classifier.prior_._repr_html_() + classifier.metrics_._repr_html_())
+    assert "PUClassifier, fitted" not in PUClassifier()._repr_html_()
+    with config_context(display="text"):
+        assert not hasattr(classifier, "_repr_html_")
+
+
+def test_markup_in_names_and_notes_is_shown_as_text(table: tuple) -> None:
+    X, y = table
+    classifier = PUClassifier(prior=0.3).fit(X, y)
+    classifier.notes_ = (HOSTILE,)
+    own = classifier._repr_html_().partition("PUClassifier, fitted")[2]
+    assert "<script>" not in own
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;" in own
+
+
+@pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
+def test_all_estimators_show_as_one_table(table: tuple) -> None:
+    X, y = table
+    shown = estimate_prior(X, y, method="all")._repr_html_()
+    assert Tags(shown).seen >= {"table", "caption", "th", "td"}
+    for words in ("bbe", "dedpul", "median", "90 % interval"):
+        assert words in shown
+
+
+# ONNX ----------------------------------------------------------------------------------------------------------------
+
+
+def linear_classifier(table: tuple) -> PUClassifier:
+    X, y = table
+    options = {"kind": "embedding", "encoder": "identity", "loss": None, "epochs": 3, "prior": 0.3}
+    return PUClassifier(**options).fit(X.to_numpy(), y)
+
+
+def test_a_linear_model_gives_the_same_probabilities_as_an_onnx_file(table: tuple, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="the extra punce[export] is not installed")
+    from onnx.reference import ReferenceEvaluator
+
+    classifier = linear_classifier(table)
+    classifier.export(tmp_path / "model.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+    X = np.random.default_rng(5).normal(size=(500, 4)).astype(np.float32) * 4
+    label, probabilities = ReferenceEvaluator(onnx.load(tmp_path / "model.onnx")).run(None, {"X": X})
+    assert probabilities == pytest.approx(classifier.predict_proba(X), abs=1e-5)
+    sure = np.abs(probabilities[:, 1] - classifier.threshold_) > 1e-4
+    assert (label == classifier.predict(X))[sure].all()
+
+
+def test_what_cannot_be_exported_is_refused_in_one_line(table: tuple, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the extra punce[export] is not installed")
+    X, y = table
+    with pytest.raises(InputError, match="only models whose scores are linear in the columns can be exported"):
+        PUClassifier(prior=0.3).fit(X, y).export(tmp_path / "m.onnx")
+    texts = [f"word{k % 7} {'good' if k < 60 else 'bad'} day" for k in range(200)]
+    words = PUClassifier(prior=0.3, encoder="tfidf", epochs=1).fit(texts, (np.arange(200) < 40).astype(int))
+    with pytest.raises(InputError, match="this one reads texts"):
+        words.export(tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
