@@ -26,7 +26,7 @@ $(BASE): pyproject.toml constraints.txt
 
 $(READY): $(BASE)
 	@echo "Adding what tests and extras need: once, a minute or two"
-	$(PIP) -e ".[text,excel,cluster,tensorboard,dev,docs]"
+	$(PIP) -e ".[text,excel,cluster,export,tensorboard,dev,docs]"
 	@touch $@
 
 demo: $(BASE)
