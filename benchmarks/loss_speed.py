@@ -2,10 +2,12 @@
 
     python benchmarks/loss_speed.py                       # the table and benchmarks/results/loss_speed.json
     python benchmarks/loss_speed.py --sizes 2048 4096
+    python benchmarks/loss_speed.py --sizes 8192 32768 --out loss_speed_large      # results/loss_speed_large.json
 
 All implementations see the same unit rows (d = 128, temperature 0.5). Times are the best of interleaved rounds in one
 process, so that a slow moment of the machine hits all alike; memory is measured in a process of its own for each.
-Only ratios within one run mean anything.
+Only ratios within one run mean anything. An implementation that would need more memory than there is, as its need at
+the size before says (it grows with the square), is left out and has no time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -78,6 +80,13 @@ def metric_learning_supcon() -> Implementation:
     return supcon
 
 
+def lightly_ntxent() -> Implementation:
+    from lightly_loss import ntxent
+
+    loss = ntxent(TEMPERATURE)
+    return lambda z, labels: loss(z[0], z[1])
+
+
 IMPLEMENTATIONS: dict[str, Callable[[], Implementation]] = {
     "punce InfoNCE": lambda: ours_infonce,
     "punce PuNCE": lambda: ours_punce,
@@ -85,6 +94,7 @@ IMPLEMENTATIONS: dict[str, Callable[[], Implementation]] = {
     "F.cross_entropy": lambda: cross_entropy,
     "torch.compile(F.cross_entropy)": lambda: torch.compile(cross_entropy),
     "pytorch-metric-learning SupConLoss": metric_learning_supcon,
+    "lightly NTXentLoss": lightly_ntxent,
 }
 
 
@@ -99,10 +109,10 @@ def step(implementation: Implementation, z: Tensor, labels: Tensor) -> None:
     implementation(z, labels).backward()  # type: ignore[no-untyped-call]
 
 
-def interleaved_times(n_views: int, rounds: int) -> dict[str, float]:
+def interleaved_times(n_views: int, rounds: int, names: Sequence[str]) -> dict[str, float]:
     """Best seconds of each implementation over `rounds` rounds in which every one has its turn."""
     z, labels = batch(n_views)
-    ready = {name: make() for name, make in IMPLEMENTATIONS.items()}
+    ready = {name: IMPLEMENTATIONS[name]() for name in names}
     best = dict.fromkeys(ready, math.inf)
     for round_ in range(rounds + 1):
         for name, implementation in ready.items():
@@ -111,6 +121,21 @@ def interleaved_times(n_views: int, rounds: int) -> dict[str, float]:
             if round_ > 0:  # the first round warms up and compiles
                 best[name] = min(best[name], time.perf_counter() - start)
     return best
+
+
+def that_fit(n_views: int, memory: dict[int, dict[str, float]]) -> list[str]:
+    """The implementations that have the memory for so many views, as far as a smaller size tells."""
+    smaller = [n for n in memory if n < n_views]
+    if not smaller:
+        return list(IMPLEMENTATIONS)
+    before, most = max(smaller), 0.8 * _meminfo("MemAvailable") / 1024
+    grown = {name: megabytes * (n_views / before) ** 2 for name, megabytes in memory[before].items()}
+    return [name for name in IMPLEMENTATIONS if name.startswith("punce") or grown.get(name, math.inf) < most]
+
+
+def _meminfo(field: str) -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def extra_memory(name: str, n_views: int) -> float:
@@ -179,15 +204,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of views")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", help="name of the result file; by default only a run of all sizes is saved")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory_of:
         print_extra_memory(arguments.memory_of, arguments.sizes[0])
         return
-    times, memory = {}, {}
+    times: dict[int, dict[str, float]] = {}
+    memory: dict[int, dict[str, float]] = {}
     for n in arguments.sizes:
-        times[n] = interleaved_times(n, arguments.rounds)
-        memory[n] = {name: extra_memory(name, n) for name in IMPLEMENTATIONS}
+        names = that_fit(n, memory)
+        times[n] = interleaved_times(n, arguments.rounds, names)
+        memory[n] = {name: extra_memory(name, n) for name in names}
         _print_table(n, times[n], memory[n])
     if arguments.sizes == SIZES:
         for n in MEMORY_ONLY_SIZES:
@@ -201,13 +229,13 @@ def main() -> None:
         "goals": goals(times, memory),
     }
     print(json.dumps(result["goals"], indent=1))
-    if arguments.sizes == SIZES:
-        print("saved", save("loss_speed", result).name)
+    if arguments.out or arguments.sizes == SIZES:
+        print("saved", save(arguments.out or "loss_speed", result).name)
 
 
 def _print_table(n: int, seconds: dict[str, float], megabytes: dict[str, float]) -> None:
     print(f"\n{n} views{'':30}      ms   × ours       MB")
-    for name in IMPLEMENTATIONS:
+    for name in seconds:
         ratio = seconds[name] / seconds["punce PuNCE"]
         print(f"{name:38}{1000 * seconds[name]:9.1f} {ratio:8.1f} {megabytes[name]:8.0f}", flush=True)
 
