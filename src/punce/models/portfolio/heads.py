@@ -101,10 +101,10 @@ def _nnpu(problem: HeadProblem, known: Labels, decay: float) -> Linear:
         problem, known = problem.changed(x=problem.x[drawn]), known[drawn]
     share = known_share(known, problem.prior) if (known == NEGATIVE).any() else 0.0
     risk = NNPU(problem.prior, known_share=share) if share else NNPU(problem.prior)
-    steps_an_epoch = -(-len(known) // _BATCH)
+    batch = min(_BATCH, max(256, len(known) // 4))
     config = ProbeConfig(
-        epochs=max(_LEAST_EPOCHS, _NNPU_STEPS // steps_an_epoch),
-        batch_size=min(_BATCH, len(known)),
+        epochs=max(_LEAST_EPOCHS, _NNPU_STEPS * batch // len(known)),
+        batch_size=min(batch, len(known)),
         lr=3e-2,
         weight_decay=decay,
         validation_share=0.0,
