@@ -22,9 +22,9 @@ were trained on ImageNet with labels (efficientnet-lite0 and MobileNetV2), 50,00
 {lite0,mobilenetv2}_{train,test}.npy in the folder --frozen, one row a picture in the order of CIFAR-10's own files
 (benchmarks/frozen_features.py makes them).
 
-Seeds 0 to 4 are reported. The kernel head was designed on digits with seeds 100 to 103, by their true labels; before it,
-three draws of the demo (digits, seeds 0 to 2) had been seen. No other set was looked at for it. One line of JSON for
-each fit; what is there is not run again.
+Seeds 0 to 4 are reported. The kernel head was designed on digits with seeds 100 to 103, by their true labels; three
+draws of the demo (digits, seeds 0 to 2) had been seen before it. No other set was looked at. One line of JSON for each
+fit; what is there is not run again.
 """
 
 from __future__ import annotations

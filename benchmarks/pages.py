@@ -19,6 +19,7 @@ from rows import rows_of
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- numbers -->", "<!-- end of numbers -->"
+DEMO_BEGIN, DEMO_END = "<!-- demo -->", "<!-- end of demo -->"
 
 
 def read(name: str) -> dict[str, Any]:
@@ -321,7 +322,32 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
+def demo() -> str:
+    """The table of the README's demo, from what `make demo` left in demo-out/results.json."""
+    rows = [
+        [
+            result["method"],
+            f"{result['hidden']:.0f} ({result['hidden_low']:.0f} to {result['hidden_high']:.0f})",
+            f"{100 * result['estimated_accuracy']:.1f} % "
+            f"({100 * result['estimated_low']:.0f} to {100 * result['estimated_high']:.0f})",
+            f"{100 * result['true_accuracy']:.1f} %",
+            f"{result['seconds']:.1f}",
+        ]
+        for result in read("demo")["results"]
+    ]
+    hidden = read("demo")["results"][0]["true_hidden"]
+    header = ["run", f"hidden odd digits, estimated (really {hidden})", "accuracy, estimated without negatives"]
+    return rows_of([*header, "true test accuracy", "seconds"], rows)
+
+
+def put_demo() -> None:
+    before, rest = (DOCS / "../README.md").read_text().split(DEMO_BEGIN)
+    after = rest.split(DEMO_END)[1]
+    (DOCS / "../README.md").write_text(f"{before}{DEMO_BEGIN}\n{demo()}\n{DEMO_END}{after}")
+
+
 def main() -> None:
+    put_demo()
     for name, numbers in PAGES.items():
         put_between_marks(DOCS / name, numbers())
         print("wrote", name)

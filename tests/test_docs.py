@@ -167,7 +167,8 @@ def test_the_demo_numbers_in_the_readme_are_those_of_the_committed_run() -> None
     assert shown
     results = json.loads((ROOT / "benchmarks" / "results" / "demo.json").read_text())["results"]
     rows = [
-        f"| {result['method']} | {100 * result['estimated_accuracy']:.1f} % "
+        f"| {result['method']} | {result['hidden']:.0f} ({result['hidden_low']:.0f} to {result['hidden_high']:.0f}) "
+        f"| {100 * result['estimated_accuracy']:.1f} % "
         f"({100 * result['estimated_low']:.0f} to {100 * result['estimated_high']:.0f}) | "
         f"{100 * result['true_accuracy']:.1f} % | {result['seconds']:.1f} |"
         for result in results
