@@ -1,0 +1,278 @@
+"""CIFAR-10 vehicles against animals from 1,000 labelled vehicles, from scratch, on one core: accuracy against minutes.
+
+    PUNCE_DATA=... python benchmarks/cifar_scratch.py run [--recipe soft] [--seed 0] [--epochs 8] [--seconds 600]
+    PUNCE_DATA=... python benchmarks/cifar_scratch.py show           # results/cifar_scratch.jsonl, as a table
+
+No picture and no label but those of CIFAR-10 is used, and no true label in training. A run has two stages:
+
+1. `patches`: every picture as its likeness to 400 whitened random 6 × 6 patches of training pictures, pooled over four
+   quadrants (nothing is trained); a self-consistent head, cross-fitted in five folds, gives each unlabelled picture a
+   probability that no label of its own fold has shaped.
+2. an AllConv of a quarter of the width behind a fixed whitening convolution, on pictures mirrored and shifted by up to
+   2 pixels. `soft`: cross-entropy with these probabilities as targets. `punce`: the same and puNCE with row
+   probabilities on the projections of two views. Scores are the mean over a picture and its mirror image.
+
+A fifth of the rows is held out of stage 2 and judges it (`held_out_risk`, the PU estimate of the error); test accuracy
+is for the curve alone. One line of JSON an epoch with the CPU minutes spent so far; a repeated command resumes after
+the last whole epoch. Checkpoints go to --work. PUNCE_PRECISION and the CPU decide the precision (docs/images.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import RESULTS
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, conv2d, pad
+
+from punce.data import PUSample, load, simulate_pu
+from punce.encoders import AllConv
+from punce.encoders.precision import fast_convolutions
+from punce.losses import PuNCE
+from punce.models.portfolio.directions import Directions
+from punce.models.portfolio.heads import HEADS, HeadProblem
+from punce.models.portfolio.ridge import chances
+from punce.risks.base import zero_one_risk
+from punce.training.splits import PUStratifiedKFold, holdout_split
+
+FILE = RESULTS / "cifar_scratch.jsonl"
+N_LABELLED, PATCHES, SIDE, FOLDS, CHUNK = 1000, 400, 6, 5, 1000
+BATCH, RATE, DECAY, SHIFT, WIDTH = 256, 2e-3, 5e-4, 2, 0.25
+WEIGHT_OF_PUNCE = 0.2
+RECIPES = ("patches", "soft", "punce")
+
+
+# Stage 1: patches that nobody trained --------------------------------------------------------------------------------
+
+
+def whitening(x: Tensor, side: int, *, rows: int = 2000) -> tuple[Tensor, Tensor]:
+    """Mean (D,) and whitening matrix (D, D) of side × side patches of some pictures; D = 3·side²."""
+    some = torch.nn.functional.unfold(x[:rows], side, stride=side).transpose(1, 2).flatten(0, 1).double()
+    mean = some.mean(0)
+    values, vectors = torch.linalg.eigh((some - mean).T @ (some - mean) / len(some))
+    return mean.float(), (vectors / (values + 1e-3).sqrt() @ vectors.T).float()
+
+
+def patch_kernel(train: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """A convolution whose channels are likeness to random patches, both whitened: weight and bias."""
+    mean, matrix = whitening(train, SIDE)
+    drawn = torch.Generator().manual_seed(seed)
+    rows = torch.randint(len(train), (PATCHES,), generator=drawn)
+    at = torch.randint(33 - SIDE, (PATCHES, 2), generator=drawn)
+    picked = torch.stack(
+        [train[r, :, i : i + SIDE, j : j + SIDE].flatten() for r, (i, j) in zip(rows, at, strict=True)]
+    )
+    white = (picked - mean) @ matrix
+    white = white / white.norm(dim=1, keepdim=True)
+    return (white @ matrix).view(PATCHES, 3, SIDE, SIDE), -(white @ matrix) @ mean
+
+
+def patch_features(x: Tensor, kernel: tuple[Tensor, Tensor], folder: Path) -> np.ndarray:
+    """Shape: (n, 3, 32, 32) -> (n, 8 · PATCHES): likeness and unlikeness, means over four quadrants. Resumable."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for start in range(0, len(x), CHUNK):
+        if (path := folder / f"{start:05d}.npy").is_file():
+            continue
+        parts, before = [], time.process_time()
+        for part in x[start : start + CHUNK].split(250):
+            h = conv2d(part, *kernel)
+            both = torch.cat([(h - 0.5).clamp_min(0), (-h - 0.5).clamp_min(0)], dim=1)
+            parts.append(torch.nn.functional.adaptive_avg_pool2d(both, 2).flatten(1).half())
+        with path.with_suffix(".tmp").open("wb") as file:
+            np.save(file, torch.cat(parts).numpy())
+        path.with_suffix(".tmp").replace(path)
+        path.with_suffix(".seconds").write_text(str(time.process_time() - before))
+    return np.concatenate([np.load(folder / f"{start:05d}.npy") for start in range(0, len(x), CHUNK)])
+
+
+def head_scores(features: np.ndarray, new: np.ndarray, is_p: np.ndarray, prior: float, seed: int) -> np.ndarray:
+    """Scores of `new` by a self-consistent head on `features`."""
+    nothing = np.zeros(len(is_p), dtype=np.int8)
+    head = HEADS["self_consistent"](HeadProblem(features, is_p, nothing, np.ones(len(is_p)), prior, seed))
+    return head.score(new)
+
+
+def stage_one(sample: PUSample, x: Tensor, x_test: Tensor, seed: int, work: Path) -> dict[str, Any]:
+    """Out-of-fold probabilities of the training rows, and test scores of a head on all of them."""
+    kernel, parts = patch_kernel(x, seed), {"train": x, "test": x_test}
+    train, test = (patch_features(rows, kernel, work / f"patches-{seed}-{name}") for name, rows in parts.items())
+    before, directions = time.process_time(), Directions.fit(train, seed)
+    train, test = directions(train), directions(test)
+    is_p, scores = sample.labels == 1, np.empty(len(train))
+    for rest, fold in PUStratifiedKFold(FOLDS, random_state=seed).split(train, sample.labels):
+        own = head_scores(train[rest], train[fold], is_p[rest], sample.prior, seed)
+        scores[fold] = own / own.std()
+    probability = is_p.astype(np.float64)
+    probability[~is_p] = chances(2.0 * scores[~is_p], sample.prior)
+    whole = head_scores(train, np.concatenate([train, test]), is_p, sample.prior, seed)
+    cut = np.quantile(whole[: len(train)][~is_p], 1 - sample.prior)
+    spent = time.process_time() - before
+    return {"probability": probability, "test": whole[len(train) :] - cut, "scores": scores, "seconds": spent}
+
+
+# Stage 2: a network on soft targets ----------------------------------------------------------------------------------
+
+
+class Whitened(nn.Module):
+    """An AllConv behind a fixed 2 × 2 whitening convolution, with a linear head. Shape: (b, 3, 32, 32) -> (b,)."""
+
+    def __init__(self, train: Tensor) -> None:
+        super().__init__()
+        mean, matrix = whitening(train, 2)
+        self.register_buffer("kernel", matrix.view(12, 3, 2, 2).clone())
+        self.register_buffer("bias", -(matrix @ mean))
+        self.encoder = AllConv(in_channels=12, width=WIDTH)
+        self.head = nn.Linear(self.encoder.feature_size, 1)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Shape: (b, 3, 32, 32) -> (b, D)."""
+        return self.encoder.features(conv2d(pad(x, (0, 1, 0, 1), mode="replicate"), self.kernel, self.bias))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.features(x)).squeeze(1)
+
+
+def moved(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Each picture mirrored or not and shifted by up to SHIFT pixels."""
+    wide = pad(x, (SHIFT,) * 4, mode="reflect")
+    out, flips = torch.empty_like(x), torch.rand(len(x), generator=generator) < 0.5
+    places = torch.randint(2 * SHIFT + 1, (len(x), 2), generator=generator)
+    for down in range(2 * SHIFT + 1):
+        for right in range(2 * SHIFT + 1):
+            rows = ((places[:, 0] == down) & (places[:, 1] == right)).nonzero().squeeze(1)
+            out[rows] = wide[rows, :, down : down + 32, right : right + 32]
+    return torch.where(flips[:, None, None, None], out.flip(3), out)
+
+
+@torch.no_grad()
+def scored(model: Whitened, x: Tensor) -> Tensor:
+    """Mean over a picture and its mirror image. Shape: (n,)."""
+    model.eval()
+    both = [torch.cat([model(part) + model(part.flip(3)) for part in x.split(500)])]
+    model.train()
+    return both[0] / 2
+
+
+def objective(
+    model: Whitened, recipe: str, rows: dict[str, Tensor], generator: torch.Generator, prior: float
+) -> Tensor:
+    """Cross-entropy on soft targets; with puNCE the second view costs a second pass."""
+    if recipe == "soft":
+        return binary_cross_entropy_with_logits(model(moved(rows["x"], generator)), rows["target"])
+    h = model.features(torch.cat([moved(rows["x"], generator) for _ in range(2)]))
+    z = model.encoder.project(h).view(2, len(rows["x"]), -1)
+    contrast = PuNCE(prior, weighting="posterior", own_view=0.5)(z, rows["labels"])
+    risk = binary_cross_entropy_with_logits(model.head(h).squeeze(1), rows["target"].repeat(2))
+    return risk + WEIGHT_OF_PUNCE * contrast
+
+
+def train(recipe: str, seed: int, epochs: int, until: float, work: Path) -> None:
+    data = load("cifar10", download=False)
+    sample = simulate_pu(data.train.y_true, N_LABELLED, "single_set", seed)
+    x, x_test = (torch.from_numpy(part.X).float() / 255 for part in (data.train, data.test))
+    is_positive, before = data.test.y_true == 1, time.process_time()
+    soft = _soft_targets(sample, x, x_test, is_positive, seed, work)
+    if recipe == "patches":
+        return
+    minutes = soft["minutes"] + 0.0
+    rows, held_out = holdout_split(sample.labels, 0.2, seed)
+    target, labels = torch.from_numpy(soft["probability"]).float(), torch.from_numpy(sample.labels.astype(np.int64))
+    torch.manual_seed(seed)
+    model = Whitened(x)
+    weights = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY, fused=True)
+    per_epoch = len(rows) // BATCH
+    rate = torch.optim.lr_scheduler.OneCycleLR(weights, RATE, total_steps=epochs * per_epoch, pct_start=0.2)
+    path, first = work / f"{recipe}-{seed}-{epochs}.pt", 0
+    if path.is_file():
+        kept = torch.load(path, weights_only=True)
+        for part, name in ((model, "model"), (weights, "weights"), (rate, "rate")):
+            part.load_state_dict(kept[name])
+        first, minutes = kept["epoch"], kept["minutes"]
+    before = time.process_time()
+    with fast_convolutions(model.encoder) as precision:
+        for epoch in range(first, epochs):
+            generator = torch.Generator().manual_seed(1000 * seed + epoch)
+            for step in torch.randperm(len(rows), generator=generator)[: per_epoch * BATCH].view(-1, BATCH):
+                if time.perf_counter() > until:
+                    return  # the epoch is done again by the next call
+                own = rows[step]
+                batch = {"x": x[own], "target": target[own], "labels": labels[own]}
+                loss = objective(model, recipe, batch, generator, sample.prior)
+                weights.zero_grad()
+                loss.backward()
+                weights.step()
+                rate.step()
+            minutes += (time.process_time() - before) / 60
+            line = {"recipe": recipe, "seed": seed, "epochs": epochs, "epoch": epoch + 1, "precision": precision}
+            write(line | judged(model, x, x_test, labels, held_out, is_positive, sample.prior), minutes)
+            before = time.process_time()
+            state = {"model": model.state_dict(), "weights": weights.state_dict(), "rate": rate.state_dict()}
+            torch.save({**state, "epoch": epoch + 1, "minutes": minutes}, path.with_suffix(".tmp"))
+            path.with_suffix(".tmp").replace(path)
+
+
+def _soft_targets(sample: PUSample, x: Tensor, x_test: Tensor, truth: np.ndarray, seed: int, work: Path) -> Any:
+    """Stage 1, from the work folder if it is there."""
+    path = work / f"patches-{seed}.npz"
+    if not path.is_file():
+        found = stage_one(sample, x, x_test, seed, work)
+        # Chunks of an earlier call count too.
+        chunks = sum(float(file.read_text()) for file in work.glob(f"patches-{seed}-*/*.seconds"))
+        minutes = (chunks + found.pop("seconds")) / 60
+        with path.with_suffix(".tmp").open("wb") as file:
+            np.savez(file, **found, minutes=minutes)
+        path.with_suffix(".tmp").replace(path)
+        accuracy = 100 * float(((found["test"] > 0) == truth).mean())
+        write({"recipe": "patches", "seed": seed, "test_accuracy": accuracy}, minutes)
+    return np.load(path)
+
+
+def judged(
+    model: Whitened, x: Tensor, x_test: Tensor, labels: Tensor, held_out: Tensor, truth: np.ndarray, prior: float
+) -> dict[str, float]:
+    """The held-out PU risk, which may choose, and the test accuracy, which may not."""
+    risk = zero_one_risk(scored(model, x[held_out]), labels[held_out], prior, 0.0)
+    accuracy = 100 * float(((scored(model, x_test) > 0).numpy() == truth).mean())
+    return {"held_out_risk": round(float(risk), 5), "test_accuracy": accuracy}
+
+
+def write(line: dict[str, Any], minutes: float) -> None:
+    """Append a line of results."""
+    done = {**line, "n_labelled": N_LABELLED, "cpu_minutes": round(minutes, 2)}
+    with FILE.open("a") as file:
+        file.write(json.dumps(done) + "\n")
+    print(done, flush=True)
+
+
+def show() -> None:
+    """All lines, by recipe and minutes."""
+    lines = [json.loads(line) for line in FILE.read_text().splitlines()]
+    for line in sorted(lines, key=lambda line: (line["recipe"], line["seed"], line["cpu_minutes"])):
+        print(f"{line['recipe']:8} seed {line['seed']} {line['cpu_minutes']:6.1f} min {line['test_accuracy']:.2f} %")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "show"))
+    parser.add_argument("--recipe", choices=RECIPES, default="soft")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--work", type=Path, default=Path("runs/cifar_scratch"))
+    given = parser.parse_args()
+    if given.what == "show":
+        show()
+        return
+    torch.set_num_threads(1)
+    given.work.mkdir(parents=True, exist_ok=True)
+    train(given.recipe, given.seed, given.epochs, time.perf_counter() + given.seconds, given.work)
+
+
+if __name__ == "__main__":
+    main()
