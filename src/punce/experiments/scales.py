@@ -3,6 +3,7 @@
 - ``paper``: the paper's networks, LARS, temperature 0.5, batch 1024 / 2048, 200 / 300 epochs, five seeds.
 - ``laptop``: the same data and method with narrow networks and few epochs: about a minute per cell on one core.
 - ``part``: a sixth of MNIST's rows, for many seeds and many questions in little time.
+- ``digits``: scikit-learn's digits in place of MNIST: a second or two per cell.
 - ``smoke``: seconds for everything, on scikit-learn's digits and generated pictures; tests that it runs, says nothing.
 - ``frozen``: an MLP on features of CIFAR-10 by frozen ImageNet encoders (``frozen.py``).
 - ``laptop1``: ``laptop`` as it was under the first protocol (``first_laptop.py``).
@@ -133,7 +134,9 @@ def _laptop() -> Scale:
     assert first.few_shot is not None
     few_shot = replace(first.few_shot, steps={"1000": 640})
     benches = {"mnist": mnist, "cifar10": cifar}
-    return Scale("laptop", "narrow networks, few epochs", benches, few_shot, also=("part", "frozen", "laptop1"))
+    return Scale(
+        "laptop", "narrow networks, few epochs", benches, few_shot, also=("part", "frozen", "laptop1", "digits")
+    )
 
 
 def _part() -> Scale:
@@ -161,6 +164,32 @@ def _part() -> Scale:
         stability_epochs=epochs,
     )
     return Scale("part", "10,000 rows of MNIST, narrow networks", {"mnist": mnist})
+
+
+def _digits() -> Scale:
+    """Scikit-learn's digits in place of MNIST: a second or two a cell, so that every question gets its seeds."""
+    epochs = 12
+    short = replace(protocol.PRETRAIN, epochs=epochs, batch_size=128, optimizer="adam", lr=3e-3, warmup_epochs=1.0)
+    joint = replace(protocol.FINETUNE, epochs=_equal_epochs(epochs, 1), batch_size=128, augment=True)
+    view = replace(protocol.WEAK_DIGIT_VIEW, mean=(0.305,), std=(0.376,))  # of these pixels
+    mnist = replace(
+        _part().benches["mnist"],
+        data=DataSpec("digits", 0),
+        n_labelled={**FEW_LABELS, "1k": 100, "3k": 300},
+        encoders={"mlp": EncoderSpec("mlp", 0.04)},
+        pretraining=Pretraining("", short, "digit", view),
+        probe=replace(protocol.PROBE, epochs=60, batch_size=512),
+        finetune=replace(protocol.FINETUNE, epochs=10, batch_size=128),
+        joint=from_scratch(
+            joint,
+            pnb=replace(joint, labelled_share=protocol.PN_SHARE),
+            vpu=replace(protocol.VPU, epochs=_equal_epochs(epochs, 2), batch_size=128, lr=1e-3),
+            selfpu=brief_selfpu(128, _equal_epochs(epochs, 2 + 2 / 3)),
+        ),
+        stability_epochs=epochs,
+        plain_view=("digit", view),
+    )
+    return Scale("digits", "scikit-learn's 8×8 digits in place of MNIST, with a tenth of the labels", {"mnist": mnist})
 
 
 def _smoke() -> Scale:
@@ -206,7 +235,7 @@ def _smoke() -> Scale:
 
 
 SCALES: dict[str, Scale] = {
-    scale.name: scale for scale in (_paper(), _laptop(), _part(), _smoke(), first_laptop(), frozen())
+    scale.name: scale for scale in (_paper(), _laptop(), _part(), _digits(), _smoke(), first_laptop(), frozen())
 }
 
 
