@@ -75,7 +75,7 @@ class Scale:
     """One of :data:`punce.experiments.scales.SCALES`, and the cells it makes.
 
     Without `few_shot` there is no text. `also` names scales whose results stand on the same page, for the claims that
-    this one does not settle.
+    this one does not settle. `has_papers_rows`: its numbers may be compared with the paper's.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Scale:
     few_shot: FewShot | None = None
     threads: int = 1
     also: tuple[str, ...] = ()
+    has_papers_rows: bool = True
 
     def n_seeds(self, bench: str) -> int:
         """Seeds for the cells of this data set."""

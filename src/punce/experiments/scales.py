@@ -163,7 +163,7 @@ def _part() -> Scale:
         ),
         stability_epochs=epochs,
     )
-    return Scale("part", "10,000 rows of MNIST, narrow networks", {"mnist": mnist})
+    return Scale("part", "10,000 rows of MNIST, narrow networks", {"mnist": mnist}, has_papers_rows=False)
 
 
 def _digits() -> Scale:
@@ -189,7 +189,8 @@ def _digits() -> Scale:
         stability_epochs=epochs,
         plain_view=("digit", view),
     )
-    return Scale("digits", "scikit-learn's 8×8 digits in place of MNIST, with a tenth of the labels", {"mnist": mnist})
+    about = "scikit-learn's 8×8 digits in place of MNIST, with a tenth of the labels"
+    return Scale("digits", about, {"mnist": mnist}, has_papers_rows=False)
 
 
 def _smoke() -> Scale:

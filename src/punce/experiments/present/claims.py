@@ -100,7 +100,7 @@ def _methods(book: Book, network: str) -> list[Finding]:
     levels = tuple(
         book.reaches(n_p, Ref("table2", f"{network}/punce/{n_p}"), printed.value)
         for n_p in LABELS
-        if (printed := paper_figure("Table 2", f"{network}/punce", n_p)) is not None
+        if book.has_papers_rows and (printed := paper_figure("Table 2", f"{network}/punce", n_p)) is not None
     )
     return [
         Finding(f"{name}: puNCE with a probe is ahead of nnPU from scratch", source, over_nnpu),
@@ -204,7 +204,23 @@ def further_questions(grids: Mapping[str, Grid]) -> list[Finding]:
         Finding("MNIST, 1k: an estimated prior costs puNCE less than one point", _BEYOND, estimated),
         Finding("MNIST: puNCE is ahead of nnPU in either scenario", _BEYOND, tuple(scenarios)),
         Finding("MNIST, 1k: puNCE is ahead of nnPU when labels prefer bright images", _BEYOND, biased),
+        *_harder(book),
         *_row_probabilities(book),
+    ]
+
+
+def _harder(book: Book) -> list[Finding]:
+    """Wrong labels, few positives, few labels, and other heads."""
+    on, counts = "mnist/mlp", ("20", "100", "300", "1k", "3k")
+    wrong = _ahead(book, "wrong_labels", on, "punce", "nnpu", ("5%", "10%"), "{} wrong")
+    rare = _ahead(book, "imbalance", on, "punce", "nnpu", ("5%", "20%"), "{} positive", "ranking")
+    few = _ahead(book, "label_counts", on, "punce", "nnpu", counts)
+    heads = _ahead(book, "heads", on, "self_consistent", "nnpu", counts)
+    return [
+        Finding("MNIST, 1k: puNCE is ahead of nnPU when some labelled rows are negative", _BEYOND, wrong),
+        Finding("MNIST, 100: puNCE ranks better than nnPU when positives are rare (AUC, points)", _BEYOND, rare),
+        Finding("MNIST: puNCE is ahead of nnPU at every number of labels", _BEYOND, few),
+        Finding("MNIST: the self-consistent head is ahead of nnPU on puNCE features", _BEYOND, heads),
     ]
 
 
@@ -216,7 +232,7 @@ def _row_probabilities(book: Book) -> list[Finding]:
         found.append(Finding(f"PNU MNIST, MLP: {shown(better)} is ahead of {shown(other)}", _BEYOND, lines))
     name = shown("posterior")
     longer = _ahead(book, "longer_pnu", "mnist/mlp", "posterior", "punce 5x", shares)
-    alone = _ahead(book, "row_probabilities", "mnist/mlp", "posterior pu", "punce", ("1k",))
+    alone = _ahead(book, "row_probabilities", "mnist/mlp", "posterior pu", "punce")
     return [
         *found,
         Finding(f"PNU MNIST, MLP: {name} is ahead of puNCE with five times the epochs", _BEYOND, longer),

@@ -79,7 +79,7 @@ class Grid:
     """One cell of each place (the first seed's), for what it was made with."""
 
     def __getitem__(self, place: Place) -> Measured:
-        paper = paper_figure(self.experiment.paper, *place)
+        paper = _papers(self.experiment, self.scale, place)
         return self.places.get(place, Measured({}, paper=paper))
 
     @property
@@ -196,7 +196,7 @@ class Results:
         for place, cells in asked.items():
             wanted = [cell.seed for cell in cells]
             extra = [cell for cell in others.get(place, []) if cell.seed not in wanted]
-            places[place] = self._measured([*cells, *extra], wanted, paper_figure(experiment.paper, *place))
+            places[place] = self._measured([*cells, *extra], wanted, _papers(experiment, self.scale, place))
         return Grid(experiment, self.scale, places, {place: cells[0] for place, cells in asked.items()})
 
     def _measured(self, cells: list[Cell], wanted: list[int], paper: PaperFigure | None) -> Measured:
@@ -213,6 +213,11 @@ class Results:
                 failed[cell.seed] = damaged
         missing = tuple(seed for seed in wanted if seed not in done and seed not in failed)
         return Measured(done, failed, missing, paper)
+
+
+def _papers(experiment: Experiment, scale: Scale, place: Place) -> PaperFigure | None:
+    """The paper's number for a place, where the scale has the paper's rows."""
+    return paper_figure(experiment.paper, *place) if scale.has_papers_rows else None
 
 
 def is_number(value: Any) -> bool:

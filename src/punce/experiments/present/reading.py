@@ -30,11 +30,13 @@ def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
         return [*paragraphs, f"LARS runs at rate {rate:.1f} instead of the paper's 0.01; docs/paper.md says why."]
     sizes = "; ".join(_sizes(grids))
     difference = f" Here: {sizes}." if sizes else ""
+    if not scale.has_papers_rows:
+        return [f"Scale {scale.name} ({scale.about}): {'; '.join(_sizes(grids))}. It compares methods, not levels."]
     return [
         *paragraphs,
         "These runs are sized for a CPU. The paper trained its full networks for 200 epochs (MNIST) and 300 (CIFAR) in "
         f"batches of 1024 and 2048.{difference} A claim that does not show here may show at full size.",
-        *(_unequal(grids) if scale.name == "laptop1" else _equal() if scale.name in ("laptop", "part") else []),
+        *(_unequal(grids) if scale.name == "laptop1" else _equal() if scale.name == "laptop" else []),
     ]
 
 

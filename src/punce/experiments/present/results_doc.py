@@ -15,7 +15,7 @@ from punce.experiments.present.figures import Picture, pictures
 from punce.experiments.present.grid import Grid
 from punce.experiments.present.markup import Cell, Table, escape_markdown, markdown
 from punce.experiments.present.paper_numbers import plotted_table, slips
-from punce.experiments.present.settled import Settled, settled_claims
+from punce.experiments.present.settled import Books, Settled, settled_claims
 from punce.experiments.present.verdicts import RULES
 from punce.experiments.scales import Scale
 
@@ -23,7 +23,7 @@ IMAGES, APPENDIX = Path("images", "results"), Path("results")
 """Folders of the figures and of the appendix, seen from the document."""
 
 
-def render_doc(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]], by_hand: str = "") -> str:
+def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
     """The page that a person reads, as Markdown. `books` are the scale and those on its page, with their grids."""
     papers = [one for one in settled_claims(books) if one.is_papers]
     blocks = [
@@ -34,21 +34,23 @@ def render_doc(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]], 
         f"{_tables_links(scale, books)}.",
         escape_markdown(reading.tally(one.finding for one in papers)),
         *(["## Commentary", by_hand] if by_hand else []),
-        *(block for name in _scales(papers) for block in _resting_on(name, papers)),
+        "## Which claims hold",
+        "Each column is a scale and rests on its own results alone. An empty place was not measured there.",
+        _matrix(papers, books),
         "## How it was run",
         *(escape_markdown(paragraph) for paragraph in _openings(books)),
     ]
     return _joined(blocks)
 
 
-def doc_appendix(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> dict[Path, str]:
+def doc_appendix(scale: Scale, books: Books) -> dict[Path, str]:
     """The pages and figures behind the document: path from the document, and text."""
     settled = settled_claims(books)
     claims = [
         "# Every claim with its numbers",
         f"Written by {_command(scale)}.",
         *(escape_markdown(rule) for rule in RULES),
-        "No comparison mixes two scales. The column *scale* names the one whose results a claim rests on.",
+        "No comparison mixes two scales. A claim has a line for every scale that measured any of it.",
         _findings([one for one in settled if one.is_papers]),
         "## Beyond the paper",
         _findings([one for one in settled if not one.is_papers]),
@@ -71,27 +73,31 @@ def _tables(scale: Scale, own: Scale, grids: Mapping[str, Grid]) -> dict[Path, s
     return {APPENDIX / f"{first}tables.md": _joined(blocks), **images}
 
 
-def _openings(books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> list[str]:
+def _openings(books: Books) -> list[str]:
     """How every scale with results was run; what is said of several stands once."""
     shown = [(own, grids) for own, grids in books if any(grid.is_shown for grid in grids.values())] or books[:1]
     return list(dict.fromkeys(paragraph for own, grids in shown for paragraph in reading.opening(own, grids)))
 
 
-def _tables_links(scale: Scale, books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> str:
+def _tables_links(scale: Scale, books: Books) -> str:
     shown = [own for own, grids in books if own is scale or any(grid.is_shown for grid in grids.values())]
     names = {own.name: "tables.md" if own is scale else f"{own.name}-tables.md" for own in shown}
     return ", ".join(f"[at scale {name}]({APPENDIX.as_posix()}/{page})" for name, page in names.items())
 
 
-def _scales(settled: Sequence[Settled]) -> list[Scale]:
-    """Those that settle a claim with two seeds or more, in the order of their first claim."""
-    found = {one.scale.name: one.scale for one in settled if one.scale is not None and not one.is_open}
-    return list(found.values())
+def _matrix(settled: Sequence[Settled], books: Books) -> str:
+    """Claims against scales, with the verdict's word at each place."""
+    scales = [own for own, _ in books if any(one.at(own) for one in settled)]
+    head = tuple(Cell(name) for name in ("claim", "where", *(own.name for own in scales)))
 
+    def word(one: Settled, own: Scale) -> Cell:
+        finding = one.at(own)
+        return Cell("" if finding is None else finding.verdict.word)
 
-def _resting_on(scale: Scale, settled: Sequence[Settled]) -> list[str]:
-    own = [one for one in settled if one.scale is scale and not one.is_open]
-    return [f"## Claims settled at scale {scale.name}: {scale.about}", _findings(own)]
+    rows = tuple(
+        (Cell(one.finding.text), Cell(one.finding.source), *(word(one, own) for own in scales)) for one in settled
+    )
+    return markdown(Table("Claims", head, rows))
 
 
 def _command(scale: Scale) -> str:
@@ -128,12 +134,13 @@ def _findings(settled: Sequence[Settled]) -> str:
     head = tuple(Cell(name) for name in ("claim", "where", "scale", "here", "numbers"))
     rows = tuple(
         (
-            Cell(one.finding.text),
-            Cell(one.finding.source),
-            Cell("–" if one.scale is None else one.scale.name),
-            Cell(one.finding.verdict.word),
-            Cell("\n".join(one.finding.numbers) or "not measured"),
+            Cell(finding.text),
+            Cell(finding.source),
+            Cell(name),
+            Cell(finding.verdict.word),
+            Cell("\n".join(finding.numbers) or "not measured"),
         )
         for one in settled
+        for name, finding in [(own.name, found) for own, found in one.by_scale] or [("–", one.finding)]
     )
     return markdown(Table("Claims", head, rows))

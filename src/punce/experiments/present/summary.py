@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from punce.experiments.present.grid import Grid, Measured
-from punce.experiments.present.settled import Settled, settled_claims
+from punce.experiments.present.settled import Books, Settled, settled_claims
+from punce.experiments.present.verdicts import Finding
 from punce.experiments.scale import Scale
 
 _NUMBERS = ("test_accuracy", "oracle_accuracy", "auc", "oracle_linear_accuracy")
 
 
-def summary_text(books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> str:
+def summary_text(books: Books) -> str:
     """The file: the same bytes from the same results."""
     content = {
         "claims": [_claim(settled) for settled in settled_claims(books)],
@@ -24,14 +25,16 @@ def summary_text(books: Sequence[tuple[Scale, Mapping[str, Grid]]]) -> str:
 
 
 def _claim(settled: Settled) -> dict[str, Any]:
-    finding = settled.finding
     return {
-        "claim": finding.text,
-        "source": finding.source,
-        "scale": None if settled.scale is None else settled.scale.name,
-        "verdict": finding.verdict.word,
-        "comparisons": [{"answer": line.answer.value, "numbers": line.numbers} for line in finding.lines],
+        "claim": settled.finding.text,
+        "source": settled.finding.source,
+        "scales": {scale.name: _verdict(finding) for scale, finding in settled.by_scale},
     }
+
+
+def _verdict(finding: Finding) -> dict[str, Any]:
+    lines = [{"answer": line.answer.value, "numbers": line.numbers} for line in finding.lines]
+    return {"verdict": finding.verdict.word, "comparisons": lines}
 
 
 def _scale(scale: Scale, grids: Mapping[str, Grid]) -> dict[str, Any]:

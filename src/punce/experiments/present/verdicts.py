@@ -129,6 +129,7 @@ _DERIVED: dict[str, Callable[[Measured], dict[int, float]]] = {
     "drop": drop_by_seed,
     "jitter": jitter_by_seed,
     "purity": purity_by_seed,
+    "ranking": lambda measured: {seed: 100 * auc for seed, auc in measured.numbers("auc").items()},
 }
 
 
@@ -137,6 +138,11 @@ class Book:
 
     def __init__(self, grids: Mapping[str, Grid]) -> None:
         self._grids = grids
+
+    @property
+    def has_papers_rows(self) -> bool:
+        """Whether levels of accuracy may be compared with the paper's."""
+        return all(grid.scale.has_papers_rows for grid in self._grids.values())
 
     def has(self, experiment: str, place: str) -> bool:
         """Whether the scale has cells for the place, measured or not."""
