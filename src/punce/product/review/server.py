@@ -159,6 +159,9 @@ class ReviewServer(ThreadingHTTPServer):
         self.html, self.policy = _page()
         super().__init__(("127.0.0.1", port), _Handler)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that broke off is not worth a traceback in the terminal."""
+
     @property
     def link(self) -> str:
         """What opens the page, once; the part after # stays in the browser."""
@@ -243,6 +246,11 @@ class _Handler(BaseHTTPRequestHandler):
             status, (kind, content) = refusal.status, _json({"error": str(refusal)})
         except PunceError as error:
             status, (kind, content) = HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": str(error)})
+        except OSError:
+            raise  # of the connection: there is nobody to answer
+        except Exception as error:  # the page must say something, and the terminal is not the place for it
+            words = f"a fault of punce ({type(error).__name__}); please report it"
+            status, (kind, content) = HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": words})
         self.send_response(status)
         headers = {
             "Content-Type": kind,
