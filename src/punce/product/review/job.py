@@ -216,7 +216,7 @@ def finding(state: State) -> str:
         )
     agreed = state.share or share
     return (
-        "What the judged rows say lies within the intervals of the fit. Both together put the share of positives at "
+        "The judged rows do not contradict the fit beyond chance. Both together put the share of positives at "
         f"{agreed.in_words()}."
         if "share" in state.compared and not np.isnan(state.compared["share"].value)
         else f"The judged rows put the share of positives at {share.in_words()}."
