@@ -14,6 +14,7 @@ from typing import Any
 
 from image_pages import image_page
 from prior_pages import prior_page
+from review_pages import review_page
 from rows import rows_of
 
 ROOT = Path(__file__).parents[1]
@@ -319,6 +320,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "benchmarks.md": benchmarks,
     "tables.md": tables,
     "text.md": text,
+    "review.md": lambda: review_page(read("review")),
 }
 
 
