@@ -350,6 +350,8 @@ def refit_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             } | {"fits": len(own)}
             held = [r["audited_accuracy"][1] <= r["truth"]["accuracy"] <= r["audited_accuracy"][2] for r in own]
             found[mechanism]["audit_holds"] = [int(np.sum(held)), len(held)]
+            said = [(r["claimed_after"], r["truth_after"]["accuracy"]) for r in own if r["claimed_after"]]
+            found[mechanism]["said_after_holds"] = [sum(low <= y <= high for (_, low, high), y in said), len(said)]
     spam = [row for row in rows if row["set"] == "spambase" and row["mechanism"] == "top:0.1"]
     names = ("claimed_accuracy", "audited_accuracy", "truth", "claimed_after", "truth_after")
     return {"by_mechanism": found, "spambase_top": [{name: row[name] for name in ("seed", *names)} for row in spam]}

@@ -12,6 +12,7 @@ _LABELLING = {
     "power:10": "proportional to p̂¹⁰",
     "top:0.1": "from the tenth with the highest p̂",
 }
+_HOLDS = {"audit_holds": "audit of the accuracy holds", "said_after_holds": "accuracy said after the refit holds"}
 _GOAL_NARROWER = 0.3
 _CLEARLY = 2.0  # standard errors
 
@@ -59,13 +60,21 @@ def verdict(value: float) -> str:
 
 
 def refit_text(refit: Mapping[str, Any]) -> str:
-    header = ["`PUClassifier`, 60 verdicts; labelled", "before", "after, drawn rows", "after, random rows", "fits"]
+    header = [
+        "`PUClassifier`, 60 verdicts; labelled",
+        "before",
+        "after, drawn rows",
+        "after, random rows",
+        *_HOLDS.values(),
+        "fits",
+    ]
     rows = []
     for name, own in refit["by_mechanism"].items():
         cells = (
             f"{100 * own[h]['accuracy']:.1f} / {100 * own[h]['auc']:.1f}" for h in ("before", "drawn", "random rows")
         )
-        rows.append([_LABELLING[name], *cells, str(own["fits"])])
+        holds = ("{} of {}".format(*own[key]) for key in _HOLDS)
+        rows.append([_LABELLING[name], *cells, *holds, str(own["fits"])])
     table = rows_of(header, rows)
     return (
         f"{table}\n\nTrue accuracy / AUC in per cent, over unlabelled rows that nobody judged.\n\n{spam_table(refit)}"
