@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -53,6 +54,8 @@ def _options(
 def main() -> None:
     """Run the command line; whatever goes wrong is one line on stderr and an exit code, a traceback with --debug."""
     arguments = sys.argv[1:]
+    # OpenMP reads it when torch is loaded: threads that spin while they wait work against every other job.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         # --debug may stand anywhere; without arguments the help is shown
         code = app(args=[a for a in arguments if a != "--debug"] or ["--help"], standalone_mode=False)

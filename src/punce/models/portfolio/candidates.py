@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from punce.models.portfolio.heads import DEFAULT, HEADS, SPARSE, Head, HeadProbl
 from punce.models.portfolio.readers import Counted, Given, Raw, Reader
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Flags, Floats
 from punce.models.tabular.model import scale_of, stratified_folds
+from punce.training.parallel import in_parallel
 
 Rows = npt.NDArray[np.intp]
 RAW, WORDS = "raw", "words"
@@ -99,19 +101,27 @@ def _cross_fitted_heads(
 ) -> dict[str, tuple[list[Head], Floats]]:
     """By name, each fold's head and every row's score by the one that did not see it."""
     names = [name for name in names if name in SPARSE or not isinstance(readers[0], Counted)]
-    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in names}
     kept = _thinned(settings.known_classes(labels), settings.random_state)
-    for k in range(int(folds.max()) + 1):
-        if k < len(readers):  # else one reader serves all folds
-            features = _Features(readers[k], rows)
-        inside, rest = np.flatnonzero(folds == k), np.flatnonzero(kept & (folds != k))
+    shared = _Features(readers[0], rows) if len(readers) == 1 else None  # else each fold has its own reader
+    parts = [(np.flatnonzero(folds == k), np.flatnonzero(kept & (folds != k))) for k in range(int(folds.max()) + 1)]
+
+    def of_fold(k: int) -> dict[str, tuple[Head, Floats]]:
+        features, (inside, rest) = shared or _Features(readers[k], rows), parts[k]
         problem = _problem(features.of(rest), labels, rest, settings)
-        for name in found:
-            found[name][0].append(HEADS[name](problem))
+        heads = {name: HEADS[name](problem) for name in names}
+        scores: dict[str, list[Floats]] = {name: [] for name in names}
         for part in np.array_split(inside, -(-len(inside) // ROWS_AT_ONCE)):
             own = features.of(part)
-            for heads, scores in found.values():
-                scores[part] = heads[-1].score(own)
+            for name, head in heads.items():
+                scores[name].append(head.score(own))
+        return {name: (head, np.concatenate(scores[name])) for name, head in heads.items()}
+
+    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in names}
+    # Folds side by side on one thread each: BLAS's threads would wait for each other longer than they work.
+    for k, fitted in enumerate(in_parallel([partial(of_fold, k) for k in range(len(parts))])):
+        for name, (head, own) in fitted.items():
+            found[name][0].append(head)
+            found[name][1][parts[k][0]] = own
     return found
 
 
