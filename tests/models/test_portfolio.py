@@ -13,6 +13,7 @@ from punce.models.portfolio import candidates
 from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.heads import DEFAULT, HEADS, HeadProblem
 from punce.models.portfolio.logistic import solved
+from punce.models.portfolio.memorised import about_memory, as_history, seen_and_held_out
 from punce.models.portfolio.model import FeatureModel, Portfolio
 from punce.models.portfolio.problem import Linear
 from punce.models.portfolio.readers import Given
@@ -152,3 +153,33 @@ def test_rows_in_parts_have_the_scores_of_all_rows_at_once(monkeypatch: pytest.M
     in_parts, again = FeatureModel.fit(x, labels, SETTINGS)
     assert again.scores == pytest.approx(fitted.scores, abs=1e-4)
     assert in_parts.score(x) == pytest.approx(whole.score(x), abs=1e-4)
+
+
+class _Fixed:
+    """Features that were decided beforehand, one table for each fold."""
+
+    def __init__(self, features: np.ndarray) -> None:
+        self.features = features
+
+    def __call__(self, rows: Given) -> np.ndarray:
+        return self.features[rows.x[:, 0].long().numpy()]
+
+
+def test_labelled_rows_known_by_heart_are_told_from_a_class_that_was_learned() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([1, 0], [60, 400]).astype(np.int8)
+    folds = np.arange(460) % 2
+    numbers = Given(torch.arange(460)[:, None])
+    noise = rng.normal(size=(460, 20)).astype(np.float32)
+    shift = np.zeros(20, dtype=np.float32)
+    shift[0] = 3.0
+    learned = [_Fixed(noise + shift * (labels == 1)[:, None])] * 2
+    by_heart = [_Fixed(noise + shift * ((labels == 1) & (folds != k))[:, None]) for k in range(2)]
+    fair = seen_and_held_out(learned, numbers, labels, folds)  # type: ignore[arg-type]
+    unfair = seen_and_held_out(by_heart, numbers, labels, folds)  # type: ignore[arg-type]
+    assert abs(fair["seen"] - fair["held_out"]) < 0.05
+    assert unfair["seen"] > 0.9
+    assert abs(unfair["held_out"] - 0.5) < 0.1
+    assert about_memory({"scl": fair}) == ()
+    assert "scl memorised labelled rows" in about_memory({"scl": unfair})[0]
+    assert as_history({"scl": fair, "punce": {}}) == [{"stage": "labelled rows, scl", **fair}]

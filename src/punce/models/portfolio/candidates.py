@@ -58,6 +58,7 @@ class Candidates:
     held_out: Mapping[str, Floats]
     folds: Rows
     history: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def fit(
@@ -87,7 +88,7 @@ class Candidates:
                 members.append(member)
                 centre, spread = np.array(scales)[folds].T
                 held_out[member.name] = (scores - centre) / spread
-        return cls(readers, members, held_out, folds, learned.history)
+        return cls(readers, members, held_out, folds, learned.history, learned.notes)
 
     def only(self, features: Sequence[str], heads: Sequence[str]) -> Candidates:
         """Those with these features and heads."""

@@ -22,7 +22,8 @@ from punce.encoders import Encoder, build_encoder, row_options
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.models.heads import trained_fast
-from punce.models.portfolio.readers import Learned
+from punce.models.portfolio.memorised import about_memory, as_history, seen_and_held_out
+from punce.models.portfolio.readers import Given, Learned
 from punce.models.route import FitSettings
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.training.parallel import in_parallel
@@ -75,6 +76,8 @@ class Trained:
 
     readers: dict[str, tuple[Learned, ...]]
     history: list[dict[str, Any]]
+    notes: tuple[str, ...]
+    """What a person should know of them."""
 
 
 def trained(
@@ -90,7 +93,7 @@ def trained(
     Shape: x (n, ...), labels (n,), folds (n,).
     """
     if len(x) < _FEWEST_ROWS:
-        return Trained({}, [])
+        return Trained({}, [], ())
     recipe, rows = Recipe.of(x), _thinned(labels, settings.random_state)
     own, known, of = x[rows].to(device), labels[rows], folds[rows]
     with seeded(settings.random_state, device):
@@ -111,7 +114,13 @@ def trained(
         readers[loss] = tuple(map(made, encoders))
         history = [*history, *histories[0]]
         settings.used["pretrained"][loss] = f"{n_folds} x {more}"
-    return Trained(readers, history)
+    memory = {
+        loss: seen_and_held_out(made_for, Given(own), known, of)
+        for loss, made_for in readers.items()
+        if loss != "infonce"
+    }
+    settings.used["labelled_rows"] = memory
+    return Trained(readers, [*history, *as_history(memory)], about_memory(memory))
 
 
 def _loaded(encoder: Encoder, found: Iterable[Continued]) -> tuple[list[Encoder], list[list[dict[str, Any]]]]:

@@ -44,7 +44,8 @@ class Portfolio:
         # Judged by weights that the row itself had no say in
         scores = cross_fitted(candidates.held_out, labels, candidates.folds)
         sees_more = any(name not in (RAW, WORDS) for name in candidates.readers)
-        return portfolio, Fitted(np.arange(len(labels)), scores, candidates.history, _notes(labels), sees_more)
+        notes = (*_notes(labels), *candidates.notes)
+        return portfolio, Fitted(np.arange(len(labels)), scores, candidates.history, notes, sees_more)
 
     @classmethod
     def weighed(cls, candidates: Candidates, labels: Labels) -> Portfolio:
