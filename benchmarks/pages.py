@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from features_summary import features_page
 from image_pages import image_page
 from prior_pages import prior_page
 from review_pages import review_page
@@ -320,6 +321,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "benchmarks.md": benchmarks,
     "tables.md": tables,
     "text.md": text,
+    "when-to-use.md": lambda: features_page(read("features")),
     "review.md": lambda: review_page(read("review")),
 }
 
