@@ -66,7 +66,8 @@ def readme() -> str:
             f"{three('pu-toolbox nnPU, true prior')}; learned from true labels {three('oracle')}",
         ],
         [
-            f"Share of positives, {cells} draws from nine sets ([priors](docs/priors.md))",
+            f"Share of positives, {cells} draws from nine sets, **the estimate before its last change** "
+            "([priors](docs/priors.md))",
             f"mean error {known['absolute']:.3f}; in {unknown:.0f} % of them it says that it cannot be known",
             f"90 % intervals hold the truth in {100 * known['covered']:.1f} %",
         ],

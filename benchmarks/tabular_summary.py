@@ -229,7 +229,8 @@ def _method_notes(result: dict[str, Any]) -> str:
 prior; nnPU is told the true one. Rivals get standardised input, and their regularisation is chosen by held-out AUC of
 labelled against unlabelled rows (`benchmarks/tabular_rivals.py`). "Within noise": the paired difference to the cell's
 best method is below two standard errors over seeds, or below 0.1 points. The oracle is the best of boosting, logistic
-regression and extremely randomised trees on all true labels. A run is collapsed if its AUC is below one half.{apart}"""
+regression and extremely randomised trees on all true labels. A run is collapsed if its AUC is below one half. CPU
+seconds are those of the process itself: the default's forked copies come on top of them.{apart}"""
 
 
 def _own(result: dict[str, Any]) -> str:
