@@ -237,7 +237,16 @@ def _row_probabilities(book: Book) -> list[Finding]:
         *found,
         Finding(f"PNU MNIST, MLP: {name} is ahead of puNCE with five times the epochs", _BEYOND, longer),
         Finding(f"PU MNIST, MLP: {name} is ahead of puNCE", _BEYOND, alone),
+        Finding(f"PU MNIST, MLP: {name} is ahead of nnPU from scratch", _BEYOND, _over_nnpu(book)),
     ]
+
+
+def _over_nnpu(book: Book) -> tuple[Line, ...]:
+    def at(n_p: str) -> tuple[list[Ref], list[Ref]]:
+        ours = Ref("row_probabilities", f"mnist/mlp/{n_p}/posterior pu")
+        return [ours], [Ref("table2", f"mnist/mlp/nnpu/{n_p}")]
+
+    return tuple(book.ahead(n_p, *at(n_p)) for n_p in LABELS)
 
 
 def _costs(
