@@ -31,8 +31,8 @@ class Bench:
 
     `n_labelled` maps the table's "1k", "3k", "10k", "1%", … to numbers of rows; what is missing is left out at this
     scale. `joint` holds the configuration of encoder-and-head training per method; a method that is missing there is
-    left out. `seeds` is the number of seeds. `pnu_epochs`, `pnu_width` and `pnu_view` are those of pretraining with
-    labels of both classes, where they are others.
+    left out. `seeds` is the number of seeds. `pnu_epochs`, `pnu_width` and `pnu_pretraining` are those of pretraining
+    with labels of both classes, where they are others.
 
     From the second protocol on, fine-tuning begins at the head of the probe (`starts_at_probe`) and tries
     `finetune_rates`, of which the held-out PU risk chooses one. `stability_rate` is the rate of both starts of Figure
@@ -50,7 +50,7 @@ class Bench:
     seeds: int
     pnu_epochs: int | None = None
     pnu_width: float | None = None
-    pnu_view: Image | Embedding | None = None
+    pnu_pretraining: Pretraining | None = None
     starts_at_probe: bool = False
     finetune_rates: tuple[float, ...] = ()
     stability_rate: float | None = None
@@ -177,11 +177,12 @@ class Scale:
         cell = self.contrastive(bench, encoder, loss, share, seed, risk="pn", setting="pnu")
         b, pretraining = self.benches[bench], cell.pretraining
         assert pretraining is not None
-        config = replace(pretraining.config, epochs=times * (b.pnu_epochs or pretraining.config.epochs))
+        own = b.pnu_pretraining or b.pretraining
+        config = replace(own.config, epochs=times * (b.pnu_epochs or own.config.epochs))
         return replace(
             cell,
             encoder=replace(cell.encoder, width=b.pnu_width or cell.encoder.width),
-            pretraining=replace(pretraining, config=config, view=b.pnu_view or pretraining.view),
+            pretraining=replace(pretraining, config=config, view=own.view),
             transfer=replace(cell.transfer, config=protocol.SUPERVISED_PROBE),
         )
 

@@ -105,7 +105,7 @@ def _laptop() -> Scale:
         stability_epochs=10,
         seeds=5,
         # Table 4 stays as it was under the first protocol, for every loss alike: its rows compare losses alone.
-        pnu_view=protocol.SCALED_WEAK_DIGIT_VIEW,
+        pnu_pretraining=first.benches["mnist"].pretraining,
         starts_at_probe=True,
         finetune_rates=_RATES,
         stability_rate=1e-4,
@@ -123,7 +123,7 @@ def _laptop() -> Scale:
             vpu=replace(protocol.VPU, epochs=20, batch_size=512, lr=1e-4, mixup_weight=0.03),
             selfpu=brief_selfpu(512, _equal_epochs(5, 2 + 2 / 3)),
         ),
-        pnu_view=protocol.SCALED_CIFAR_VIEW,
+        pnu_pretraining=first.benches["cifar10"].pretraining,
         starts_at_probe=True,
         finetune_rates=_RATES,
         stability_rate=1e-4,
