@@ -111,11 +111,12 @@ def summary() -> dict[str, Any]:
     return found
 
 
-def _gain(values: np.ndarray, base: np.ndarray) -> dict[str, float]:
+def _gain(values: np.ndarray, base: np.ndarray) -> dict[str, float | None]:
+    """The mean, and what was gained over no negatives; one seed has no standard error."""
     gains = 100 * (values - base)
-    error = float(np.std(gains, ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else float("nan")
-    shown = {"mean": 100 * float(values.mean()), "gain, points": float(gains.mean()), "standard error of it": error}
-    return {name: round(value, 2) for name, value in shown.items()}
+    error = round(float(np.std(gains, ddof=1) / np.sqrt(len(gains))), 2) if len(gains) > 1 else None
+    shown = {"mean": round(100 * float(values.mean()), 2), "gain, points": round(float(gains.mean()), 2)}
+    return {**shown, "standard error of it": error}
 
 
 def _prior_error(part: pd.DataFrame) -> dict[str, float]:

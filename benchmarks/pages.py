@@ -15,7 +15,7 @@ from typing import Any
 from features_summary import features_page
 from image_pages import image_page
 from prior_pages import prior_page
-from review_pages import review_page
+from review_pages import negatives_page, review_page
 from rows import rows_of
 
 ROOT = Path(__file__).parents[1]
@@ -324,6 +324,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "text.md": text,
     "when-to-use.md": lambda: features_page(read("features")),
     "review.md": lambda: review_page(read("review")),
+    "using.md": lambda: negatives_page(read("negatives")),
 }
 
 

@@ -124,19 +124,23 @@ def negatives_page(found: Mapping[str, Any]) -> str:
 def gained(cell: Mapping[str, Any], *, is_base: bool) -> str:
     if is_base:
         return f"{cell['accuracy']['mean']:.1f} / {cell['auc']['mean']:.1f}"
-    return " / ".join(
-        f"{cell[name]['gain, points']:+.1f} ± {cell[name]['standard error of it']:.1f}" for name in ("accuracy", "auc")
-    )
+    return " / ".join(gain(cell[name]) for name in ("accuracy", "auc"))
+
+
+def gain(cell: Mapping[str, Any]) -> str:
+    error = cell["standard error of it"]
+    return f"{cell['gain, points']:+.1f}" + ("" if error is None else f" ± {error:.1f}")
 
 
 def worse_text(found: Mapping[str, Any], sets: list[str], numbers: list[str]) -> str:
+    if any(found[name][n]["auc"]["standard error of it"] is None for name in sets for n in numbers):
+        return "One seed cannot show whether a set gets worse: the goal, never clearly worse, is **not measured yet**."
     worse = [
-        f"{name} with {n} ({measure} {own['gain, points']:+.1f} ± {own['standard error of it']:.1f})"
+        f"{name} with {n} ({measure} {gain(own)})"
         for name in sets
         for n in numbers[1:]
         for measure in ("accuracy", "auc")
-        if (own := found[name][n][measure])["gain, points"] < -_CLEARLY * own["standard error of it"]
-        and own["gain, points"] < -0.1
+        if (own := found[name][n][measure])["gain, points"] < -max(0.1, _CLEARLY * own["standard error of it"])
     ]
     if not worse:
         return "Nowhere is the loss more than two standard errors and a tenth of a point."
