@@ -71,7 +71,8 @@ def test_the_same_number_is_one_cell_in_every_table() -> None:
         assert tables["scenarios"]["mnist/mlp/single_set/1k", "punce"] == [punce]
         assert tables["biased_labels"]["mnist/mlp/punce", "0"] == [punce]
         assert tables["wrong_labels"]["mnist/mlp/punce", "0%"] == [punce]
-        assert tables["label_counts"]["mnist/mlp/punce", "1k"] == [punce]
+        if scale.name != "digits":  # its 1k is a tenth of that, which a curve over counts must not call 1k
+            assert tables["label_counts"]["mnist/mlp/punce", "1k"] == [punce]
         assert tables["heads"]["mnist/mlp/1k", "nnpu"] == [punce]
 
 
