@@ -169,7 +169,8 @@ def _headline(result: dict[str, Any]) -> str:
     n = reported["cells"]
     counts = {metric: len(good[metric][OURS]) for metric in ("auc", "accuracy")}
     ece = {labels: part[OURS]["ece"] for labels, part in result["by_labels"].items()}
-    seeds = "ten" if reported["fewest_seeds"] == 10 else f"{reported['fewest_seeds']} to {reported['most_seeds']}"
+    fewest, most = reported["fewest_seeds"], reported["most_seeds"]
+    seeds = str(most) if fewest == most else f"{fewest} to {most}"
     lines = [
         f"{len(result['sets']['reported'])} reported tables, {n} cells (a table with 30, 100 or 500 labels), "
         f"{reported['runs']} runs, {seeds} seeds a cell; `python benchmarks/tabular.py`, figures in "
