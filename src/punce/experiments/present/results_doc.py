@@ -35,7 +35,8 @@ def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
         escape_markdown(reading.tally(one.finding for one in papers)),
         *(["## Commentary", by_hand] if by_hand else []),
         "## Which claims hold",
-        "Each column is a scale and rests on its own results alone. An empty place was not measured there.",
+        "Each column is a scale and rests on its own results alone. An empty place was not measured there. Behind the "
+        "scale frozen stand encoders that were trained on ImageNet with labels: compare its rows with each other only.",
         _matrix(papers, books),
         "## How it was run",
         *(escape_markdown(paragraph) for paragraph in _openings(books)),
