@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 
-.PHONY: demo test slow mutants docs lint clean
+.PHONY: demo test slow test-faults mutants docs lint clean
 
 # The whole environment is pinned by constraints.txt, so that two checkouts never differ.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -37,6 +37,10 @@ test: $(READY)
 
 slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m slow --timeout 900
+
+# Adds to benchmarks/results/faults.json; PUNCE_FAULTS_SECONDS bounds it (900).
+test-faults: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m faults tests/faults
 
 mutants: $(READY)
 	$(BIN)/python -m tests.mutants

@@ -6,6 +6,7 @@ Random bytes are refused by the first check of a reader. A good file with one od
 from __future__ import annotations
 
 import json
+import random
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,16 @@ def changed(draw: st.DrawFn, seeds: Sequence[bytes], words: Sequence[bytes]) -> 
     for _ in range(draw(st.integers(1, 4))):
         content = _edited(draw, content, words)
     return content
+
+
+def spoilt(content: bytes, rng: random.Random) -> bytes:
+    """A copy with up to three bytes changed, near the beginning or anywhere, or cut off."""
+    if not content:
+        return content
+    changed = bytearray(content)
+    for _ in range(rng.randint(1, 3)):
+        changed[rng.randrange(min(len(changed), 400) if rng.random() < 0.5 else len(changed))] = rng.randrange(256)
+    return bytes(changed[: rng.randrange(len(changed))] if rng.random() < 0.05 else changed)
 
 
 def _edited(draw: st.DrawFn, content: bytes, words: Sequence[bytes]) -> bytes:

@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "fuzz.json"
 SECONDS_AN_INPUT = 20
 MEMORY = 1536 << 20  # bytes beyond what is in use when fuzzing begins
+_COPIES = 40
 _CHUNK = 30.0  # seconds
 
 
@@ -125,18 +127,21 @@ def _bound_memory() -> None:
 
 
 def by_hypothesis(run: Runner, seconds: float, number: int) -> None:
-    """Good files with a few changes."""
+    """Good files with a few changes; each is followed by copies with bytes changed at random, which are cheaper."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as with_seed
 
-    from tests.attacks.changes import changed
+    from tests.attacks.changes import changed, spoilt
 
     seeds, until = run.target.seeds(run.path.parent.parent), time.monotonic() + seconds
+    rng = random.Random(number)
     options: dict[str, Any] = {"database": None, "deadline": None, "phases": [Phase.generate]}
     options["suppress_health_check"] = list(HealthCheck)
 
     def one(content: bytes) -> None:
         run(content)
+        for _ in range(_COPIES if time.monotonic() < until else 0):
+            run(spoilt(content, rng))
 
     while time.monotonic() < until:
         inner = settings(max_examples=200, **options)(given(changed(seeds, run.target.words))(one))

@@ -28,6 +28,7 @@ from typing import Any
 
 import pytest
 
+from punce.storage.files import write_text
 from tests.copies import ROOT, Call, import_everything, start_copy
 from tests.faults.scenes import SCENES, Scene, digests, leftovers
 from tests.quick import make_quick
@@ -199,15 +200,15 @@ def disturb(scene: Scene, seconds: float, seed: int) -> Counts:
 # Results --------------------------------------------------------------------------------------------------------------
 
 
-def load() -> dict[str, Any]:
+def load(file: Path) -> dict[str, Any]:
     """The results so far."""
-    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"scenes": {}}
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"scenes": {}}
     return found
 
 
-def add(name: str, counts: Counts) -> None:
+def add(file: Path, name: str, counts: Counts) -> None:
     """Add counts to the file, and write it whole."""
-    results = load()
+    results = load(file)
     before = Counts(**results["scenes"].get(name, {}))
     for key in ("kills", "terminated", "interrupted", "finished"):
         setattr(before, key, getattr(before, key) + getattr(counts, key))
@@ -219,9 +220,7 @@ def add(name: str, counts: Counts) -> None:
         key: sum(one[key] for one in scenes) for key in ("kills", "terminated", "interrupted", "finished")
     } | {"broken": sum(len(one["broken"]) for one in scenes)}
     results["command"] = "python -m tests.faults.kills --seconds 600"
-    temporary = RESULTS.with_suffix(".tmp")
-    temporary.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
-    temporary.replace(RESULTS)
+    write_text(file, json.dumps(dict(sorted(results.items())), indent=1) + "\n")
 
 
 def main() -> None:
@@ -232,19 +231,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", nargs="*", default=[*SCENES, SERVED])
     parser.add_argument("--each", type=float, default=25.0, help="seconds of one scene at a time")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
     import_everything()
     until = time.monotonic() + asked.seconds
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
         while time.monotonic() < until:
-            kills = {name: load()["scenes"].get(name, {}).get("kills", 0) for name in asked.only}
+            kills = {name: load(asked.results)["scenes"].get(name, {}).get("kills", 0) for name in asked.only}
             name = min(kills, key=lambda one: kills[one])
             if name == SERVED:
                 counts = disturb_server(asked.each, kills[name])
             else:
                 counts = disturb(SCENES[name], asked.each, kills[name])
-            add(name, counts)
+            add(asked.results, name, counts)
             sys.stdout.write(f"{name}: {counts.kills} kills in {counts.finished} runs, broken: {counts.broken}\n")
             sys.stdout.flush()
 

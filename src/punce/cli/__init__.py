@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -56,6 +58,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     # OpenMP reads it when torch is loaded: threads that spin while they wait work against every other job.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # The system's own way ends a process before it has removed its temporary files.
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _leave)
     try:
         # --debug may stand anywhere; without arguments the help is shown
         code = app(args=[a for a in arguments if a != "--debug"] or ["--help"], standalone_mode=False)
@@ -66,6 +71,10 @@ def main() -> None:
         typer.secho(f"punce: {_one_line(message)}", err=True, fg=typer.colors.RED)
     if code:
         raise SystemExit(code) from None
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _one_line(message: str) -> str:

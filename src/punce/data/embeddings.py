@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from punce.data.text_files import BROKEN
 from punce.data.unpacked import refuse_bomb
 from punce.errors import InputError
 
+# A header is parsed as Python text, of which any kind of nonsense can be made.
+_WRONG = (*BROKEN, ValueError, TypeError, SyntaxError, tokenize.TokenError, OverflowError, RecursionError)
 _FEATURE_KEYS = ("X", "x", "embeddings", "features", "data")
 _LABEL_KEYS = ("y", "label", "labels")
 _ID_KEYS = ("ids", "id")
@@ -27,7 +30,7 @@ def read_npy(path: Path) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except InputError:  # a ValueError too
         raise
-    except (OSError, EOFError, ValueError) as error:
+    except _WRONG as error:
         raise _refused(path, error) from error
     return array
 
@@ -49,7 +52,7 @@ def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, An
         raise
     except MemoryError as error:
         raise InputError(f"{path} announces more numbers than fit into memory; it is damaged, or too large") from error
-    except (*BROKEN, ValueError) as error:
+    except _WRONG as error:
         raise _refused(path, error) from error
     return features, labels, ids
 

@@ -18,7 +18,7 @@ from punce.data.unpacked import bounded
 from punce.errors import InputError
 
 PACKED = (".gz", ".bz2", ".xz", ".zip")
-BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
 """What reading a damaged or packed file raises."""
 
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -68,7 +68,7 @@ def find_encoding(path: Path, member: str | None, asked: str | None) -> tuple[st
     stat = path.stat()
     try:
         return _found(path, member, asked, (stat.st_mtime_ns, stat.st_size))
-    except BROKEN as error:
+    except (*BROKEN, UnicodeDecodeError) as error:  # names of files in an archive are text, too
         raise unreadable(path, error) from error
 
 

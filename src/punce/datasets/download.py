@@ -30,7 +30,7 @@ LARGEST_UNPACKED = 2 << 30
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0  # seconds without a byte, not of the whole download
 # RuntimeError is what zipfile raises for an encrypted member.
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, UnicodeDecodeError)
 
 
 class DownloadError(InputError):

@@ -32,6 +32,8 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != _UNSIGNED_BYTE or not 1 <= raw[3] <= 4:
         raise InputError(f"{path} is not an IDX file of bytes: it starts with {raw[:4].hex(' ') or 'nothing'}")
     start = 4 + 4 * raw[3]  # the fourth byte counts the dimensions; each has a big-endian length of four bytes
+    if len(raw) < start:
+        raise InputError(f"{path} is cut off within its header: delete it and fetch it again")
     shape = tuple(np.frombuffer(raw[4:start], dtype=">u4").tolist())
     if len(raw) - start != np.prod(shape, dtype=object):  # Python integers: announced lengths may overflow
         raise InputError(

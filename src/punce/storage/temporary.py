@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,28 +32,26 @@ _ATTEMPTS = 10
 def held_temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
     """A new empty file or folder beside `path`, which this process holds; removed in the end if it is still there."""
     remove_left(path.parent)
-    temporary, descriptor = _held(path, is_folder)
-    try:
-        yield temporary
-    finally:
-        with suppress(OSError):  # the folder may be gone, or the temporary in its place
-            _remove(temporary)
-        os.close(descriptor)
-
-
-def _held(path: Path, is_folder: bool) -> tuple[Path, int]:
     for _ in range(_ATTEMPTS):
-        temporary = beside(path)
+        with _made(beside(path), is_folder=is_folder) as temporary:
+            if temporary is not None:
+                yield temporary
+                return
+    raise OSError(f"no temporary file can be held beside {path}")
+
+
+@contextmanager
+def _made(temporary: Path, *, is_folder: bool) -> Iterator[Path | None]:
+    """Made and held; None if another process took it for left behind in the moment before it was held."""
+    with ExitStack() as stack:
+        stack.callback(_remove, temporary)  # before it is made: Ctrl-C may come at once
         if is_folder:
             temporary.mkdir()
         else:
             temporary.touch()
         descriptor = os.open(temporary, os.O_RDONLY)
-        # Another process may have taken it for left behind, in the moment before it was held.
-        if not _CAN_HOLD or (_hold(descriptor) and temporary.exists()):
-            return temporary, descriptor
-        os.close(descriptor)
-    raise OSError(f"no temporary file can be held beside {path}")
+        stack.callback(os.close, descriptor)
+        yield temporary if not _CAN_HOLD or (_hold(descriptor) and temporary.exists()) else None
 
 
 def beside(path: Path) -> Path:
@@ -91,6 +89,11 @@ def _hold(descriptor: int) -> bool:
 
 
 def _remove(temporary: Path) -> None:
+    with suppress(OSError):  # it may be gone, or its folder
+        _unlink(temporary)
+
+
+def _unlink(temporary: Path) -> None:
     if stat.S_ISDIR(temporary.lstat().st_mode):
         shutil.rmtree(temporary, ignore_errors=True)
     else:

@@ -97,6 +97,7 @@ def _results(copies: list[ForkProcess], sources: list[Connection], count: int) -
 
 
 def _work(tasks: Sequence[Callable[[], T]], places: int, sink: Connection) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what the first process does to leave is not for its copies
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the first one ends the others
     with limited_threads(1):
         while place := os.read(places, 1):
