@@ -14,6 +14,7 @@ from typing import Any
 
 from features_summary import features_page
 from image_pages import image_page
+from peer_pages import peer_page
 from prior_pages import prior_page
 from review_pages import negatives_page, review_page
 from rows import rows_of
@@ -319,6 +320,7 @@ def images() -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "../README.md": readme,
     "priors.md": lambda: prior_page(read("priors")),
+    "peers.md": lambda: peer_page(read("peers")),
     "benchmarks.md": benchmarks,
     "tables.md": tables,
     "text.md": text,

@@ -7,7 +7,8 @@ asked again. The summary is results/peers.json.
 
 - classifiers: three tables that come with scikit-learn, 100 labelled positives, half of the rows for the test, three
   seeds: true accuracy, AUC and calibration error on the test rows, seconds and peak memory of the fit. The libraries'
-  classifiers as their documentation shows them; nnPU of pu-toolbox and of pulearn is told the true share.
+  classifiers as their documentation shows them; nnPU of pu-toolbox and of pulearn is told the true share;
+  pu-toolbox's gives scores and calls, no probabilities.
 - losses: value and gradient of InfoNCE at 512 views in float32 against float64 by the definition, at temperatures 0.5
   and 0.05; seconds (best of three) and extra peak memory at 4,096 views.
 - bad_input: what happens to rows and labels that cannot be meant: a clear error, another error, or a model.
@@ -117,7 +118,11 @@ def _toolbox(width: int, prior: float, seed: int) -> Any:
 
 
 def _probability(model: Any, x: np.ndarray) -> np.ndarray:
-    found = np.asarray(model.predict_proba(x), dtype=np.float64)
+    """Probabilities, or where a library gives none, its scores."""
+    try:
+        found = np.asarray(model.predict_proba(x), dtype=np.float64)
+    except NotImplementedError:
+        return np.asarray(model.decision_function(x), dtype=np.float64).ravel()
     return found[:, 1] if found.ndim == 2 else found
 
 
@@ -148,8 +153,8 @@ def classifiers(question: dict[str, Any]) -> dict[str, Any]:
     return {
         "accuracy": float((called == y_test).mean()),
         "auc": float(roc_auc_score(y_test, p)),
-        "calibration_error": calibration_error(np.clip(p, 0, 1), y_test),
-        "beyond_0_and_1": bool((p < 0).any() or (p > 1).any()),
+        "calibration_error": None if "toolbox" in question["of"] else calibration_error(np.clip(p, 0, 1), y_test),
+        "beyond_0_and_1": bool((p < 0).any() or (p > 1).any()),  # of a library without probabilities: of its scores
         "seconds": seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
@@ -365,7 +370,7 @@ def summary(done: list[dict[str, Any]]) -> dict[str, Any]:
         own = [x for x in done if x["about"] == "classifiers" and x["of"] == name and "failed" not in x]
         if own:
             numbers = ("accuracy", "auc", "calibration_error", "seconds", "peak_mb")
-            means = {key: float(np.mean([x[key] for x in own])) for key in numbers}
+            means = {key: None if own[0][key] is None else float(np.mean([x[key] for x in own])) for key in numbers}
             odd = sum(x["beyond_0_and_1"] for x in own)
             result.setdefault("classifiers", {})[name] = {**means, "runs": len(own), "beyond_0_and_1": odd}
     return result

@@ -20,9 +20,10 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("pages")
 
 
-@pytest.mark.parametrize(
-    "name", ["../README.md", "priors.md", "benchmarks.md", "tables.md", "text.md", "review.md", "using.md"]
-)
+_PAGES = ["../README.md", "priors.md", "peers.md", "benchmarks.md", "tables.md", "text.md", "review.md", "using.md"]
+
+
+@pytest.mark.parametrize("name", _PAGES)
 def test_a_page_says_what_its_files_say(pages: ModuleType, name: str) -> None:
     assert pages.between_marks(pages.DOCS / name) == pages.PAGES[name]()
 

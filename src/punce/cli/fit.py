@@ -81,7 +81,8 @@ def fit(
     """
     from punce.storage.parts import folder_of
 
-    given = dict(ctx.params)
+    # Paths as they come: in older versions of typer the context has them as text.
+    given = {**ctx.params, "data": data, "out": out, "labels": labels, "review": review}
     sources = {name: ctx.get_parameter_source(name) for name in given}
     chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
     _run(given, chosen, out or Path("runs") / Path(os.path.realpath(folder_of(data))).stem)

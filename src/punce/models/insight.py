@@ -145,9 +145,16 @@ class Insight(ReadsColumns):
         columns = (self.kind_, self._columns.width, self._columns.names)
         write_onnx(Path(path), self._route, columns, self._calibrator, self.threshold_)
 
-    def _html_repr(self) -> str:
+    def _repr_html_inner(self) -> str:
+        """What notebooks show: scikit-learn calls it for ``_repr_html_``."""
+        return self._with_results(str(super()._repr_html_inner()))  # type: ignore[misc]  # BaseEstimator's
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        return {kind: self._with_results(text) if kind == "text/html" else text for kind, text in bundle.items()}
+
+    def _with_results(self, diagram: str) -> str:
         """scikit-learn's diagram, and after a fit what ran, the share of positives and the quality."""
-        diagram = str(super()._html_repr())  # type: ignore[misc]  # BaseEstimator's
         if not hasattr(self, "classes_"):
             return diagram
         ran = [("learned by", ran_in_words(self.ran_)), ("from", f"{self.kind_} rows, setting {self.setting_}")]

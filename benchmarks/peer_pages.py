@@ -1,0 +1,79 @@
+"""The numbers of docs/peers.md, from results/peers.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rows import rows_of
+
+_KIND = {"InputError": "refused", "ValueError": "refused", "ValidationError": "refused"}
+
+
+def peer_page(found: dict[str, Any]) -> str:
+    """Everything between the marks."""
+    parts = [_classifiers(found["classifiers"]), _bad_input(found["bad_input"]), _losses(found)]
+    return "\n\n".join([*parts, *([_start(found)] if "start" in found else [])])
+
+
+def _classifiers(found: dict[str, Any]) -> str:
+    rows = [
+        [
+            name,
+            *(f"{100 * e[key]:.1f}" for key in ("accuracy", "auc")),
+            "no probabilities" if e["calibration_error"] is None else f"{100 * e['calibration_error']:.1f}",
+            "–" if e["calibration_error"] is None else f"{e['beyond_0_and_1']} of {e['runs']}",
+            f"{e['seconds']:.1f}",
+            f"{e['peak_mb']:.0f}",
+        ]
+        for name, e in found.items()
+    ]
+    header = [
+        "",
+        "accuracy",
+        "AUC",
+        "calibration error",
+        "runs with probabilities beyond 0 and 1",
+        "seconds",
+        "peak MB",
+    ]
+    runs = min(e["runs"] for e in found.values())
+    return f"### Classifiers, mean of {runs} runs, per cent\n\n" + rows_of(header, rows)
+
+
+def _bad_input(found: dict[str, Any]) -> str:
+    names = list(found)
+    cases = list(found[names[0]])
+    rows = [[case, *(_answer(found[name][case]) for name in names)] for case in cases]
+    return "### What happens to bad input\n\n" + rows_of(["", *names], rows)
+
+
+def _answer(said: str) -> str:
+    if said.startswith("accepted"):
+        return said
+    kind = said.partition(":")[0]
+    return _KIND.get(kind, f"{kind} from inside")
+
+
+def _losses(found: dict[str, Any]) -> str:
+    rows = []
+    for name, e in found["losses"].items():
+        ranks = found["ranks"].get(name, {})
+        cost = ["not enough memory", "–"]
+        if "seconds at 4096" in e:
+            cost = [f"{e['seconds at 4096']:.2f}", f"{e['extra_mb at 4096']:.0f}"]
+        errors = [f"{e[f'error of the gradient at {t}']:.0e}" for t in (0.5, 0.05)]
+        rows.append([name, *errors, f"{ranks['gradient_off']:.0e}" if "gradient_off" in ranks else "failed", *cost])
+    header = [
+        "InfoNCE",
+        "gradient's error, τ = 0.5",
+        "τ = 0.05",
+        "two ranks against one",
+        "seconds, 4,096 views",
+        "extra MB",
+    ]
+    return "### Losses\n\n" + rows_of(header, rows)
+
+
+def _start(found: dict[str, Any]) -> str:
+    rows = [[name, f"{e['seconds']:.1f}"] for name, e in found["start"].items()]
+    return "### Seconds to import\n\n" + rows_of(["", "seconds"], rows)
