@@ -17,7 +17,6 @@ from punce.experiments.job import Job, told_prior
 from punce.experiments.run_cell import run_cell
 from punce.experiments.sources import draw_labels, generated_shapes, load_rows
 from punce.labels import UNLABELLED
-from punce.models.portfolio.heads import HEADS
 from punce.stages.transfer import Problem, TrainedHead, train_head
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
@@ -166,7 +165,7 @@ def test_fine_tuning_begins_at_the_probe_and_takes_the_rate_of_the_lower_risk(
     assert result["held_out_pu_risk"] == pytest.approx(min(risk for *_, risk in tried), abs=1e-6)
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", ["self_consistent", "logistic", "weighted_logistic"])  # the linear ones
 def test_heads_of_the_portfolio_call_the_prior_positive(head: str, encoders: Path) -> None:
     result = run_cell(SMOKE.portfolio("mnist", "mlp", "punce", "1k", head=head), encoders).result
     assert 50 < result["test_accuracy"] <= 100
