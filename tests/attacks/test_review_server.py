@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -24,7 +25,8 @@ def raw(client: Client, request: bytes, timeout: float = 10.0) -> bytes:
     """What the server answers to these bytes."""
     with socket.create_connection(("127.0.0.1", client.server.server_port), timeout=timeout) as connection:
         connection.sendall(request)
-        connection.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # the server may have refused, answered and closed already
+            connection.shutdown(socket.SHUT_WR)
         parts = []
         while part := connection.recv(65_536):
             parts.append(part)

@@ -11,7 +11,7 @@ from punce.models.tabular.steps import Arrays, Steps
 from punce.training import parallel
 from tests.models.problem import Problem, problem
 
-pytestmark = pytest.mark.usefixtures("quick_tables")  # 2 steps of teachers, 8 of members by fold, 1 of networks
+pytestmark = pytest.mark.usefixtures("quick_tables")  # 2 steps of teachers, 10 of members by fold, 1 of networks
 
 
 class StoppedError(Exception):
@@ -34,7 +34,7 @@ def _same(one: TabularPU, other: TabularPU) -> bool:
     return content == other_content and tensors.keys() == others.keys() and equal
 
 
-@pytest.mark.parametrize("after", [0, 4, 10])
+@pytest.mark.parametrize("after", [0, 4, 12])
 def test_a_stopped_fit_resumes_with_the_same_bits(
     after: int, rows: Problem, whole: TabularPU, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +56,7 @@ def test_a_stopped_fit_resumes_with_the_same_bits(
     monkeypatch.setattr(Steps, "_store", lambda self, name, arrays: again.append(name))
     resumed = TabularPU(rows.prior).fit(*given, folder=tmp_path)
     assert _same(resumed, whole)
-    assert len(again) == 11 - after
+    assert len(again) == 13 - after
     assert not set(again) & set(computed)
 
 
@@ -103,12 +103,12 @@ def test_steps_side_by_side_change_no_bit(rows: Problem, whole: TabularPU, monke
     monkeypatch.setattr(parallel, "_copies", lambda: 2)
     monkeypatch.setattr(parallel, "_by_copies", counted)
     assert _same(TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels), whole)
-    assert forked == [2, 9], "teachers first, then the steps of all members together"
+    assert forked == [2, 11], "teachers first, then the steps of all members together"
 
 
 def test_progress_counts_every_step(rows: Problem, capfd: pytest.CaptureFixture[str]) -> None:
     TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels, progress=True)
-    assert "table: 11/11 steps" in capfd.readouterr().err
+    assert "table: 13/13 steps" in capfd.readouterr().err
 
 
 def test_bounded_work_is_announced() -> None:

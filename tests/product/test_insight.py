@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
+from punce.data import UserData
 from punce.errors import InputError
 from punce.models.text import TextRoute, without_word, words_of
 from punce.product.insight import (
@@ -22,7 +23,7 @@ from punce.product.insight import (
     shown_importances,
     telling_columns_in_words,
 )
-from punce.product.plan import asked_reasons
+from punce.product.plan import DataOptions, ModelOptions, RunOptions
 
 # What a fit says of its labels or its ranking is not what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")
@@ -194,10 +195,12 @@ def test_the_page_looks_at_fewer_rows_of_a_wide_table(fitted: PUClassifier) -> N
 
 
 def test_reasons_are_refused_before_training_where_there_are_none() -> None:
-    assert asked_reasons("table", True) == {"reasons": True}
-    assert asked_reasons("image", False) == {}
+    pictures, labels = np.zeros((4, 1, 8, 8), np.uint8), np.array([1, 0, 0, 0], np.int8)
+    data = UserData("image", pictures, labels, pd.RangeIndex(4), "pictures")
+    asked = DataOptions("pictures", None), ModelOptions(), data, None
+    assert "reasons" not in RunOptions().config(*asked)
     with pytest.raises(InputError, match="images have neither"):
-        asked_reasons("image", True)
+        RunOptions(reasons=True).config(*asked)
 
 
 class _Counts:

@@ -49,6 +49,7 @@ Basis = Literal["pu", "pnu"]
 FEWEST_NEGATIVES = 30
 """Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
 _WIDEST = 0.5  # an interval wider than this tells a person nothing
+_NEARLY_ALL = 0.99  # of the rows
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
 
@@ -201,7 +202,7 @@ def pu_metrics(
         unknown = _useless_scores(p, u)
     mix = _counted_mix if is_counted else _mix
     return PUMetrics(
-        recall=_recall(shares, confidence, rests_on_u=not unknown and not is_counted),
+        recall=_recall(shares, confidence, unknown, is_counted),
         auc=_auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng)
         if n is not None and is_counted
         else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
@@ -235,9 +236,11 @@ def _useless_scores(p: Floats, u: Floats) -> str:
     )
 
 
-def _recall(shares: Shares, confidence: float, *, rests_on_u: bool) -> Estimate:
+def _recall(shares: Shares, confidence: float, unknown: str, is_counted: bool) -> Estimate:
     """Recall, which must not contradict what U says where the prior is known and U is what precision rests on."""
-    if not rests_on_u:
+    if unknown and shares.called[0] > _NEARLY_ALL:
+        return Estimate.impossible("nearly every row is called positive, which finds the positives without any skill")
+    if unknown or is_counted:
         return stated(_estimate(shares.recall, confidence))
     reason = _CONTRADICTION if shares.contradict else ""
     return stated(_estimate(shares.recall_within_called(), confidence), reason)
