@@ -14,32 +14,26 @@ if TYPE_CHECKING:
     from punce.experiments.scales import Scale
 
 EXIT_INCOMPLETE = 4
+_SEEDS = "How many seeds (5), or which: 0,3,4, or 3, for seed 3 alone."
+_ONLY = "Only places with this part, such as mnist or 1k or punce,scl; repeatable."
+_RESULTS = "Folder of the results; what is there is not done again."
+_ONE_STEP = "One training step per cell: tries the whole path, numbers mean nothing."
+_NO_RUN = "Run nothing; write tables, figures and page from the results there are."
+_DOCS = "Also write the results as a Markdown document, such as docs/results.md."
 
 
 def reproduce(
     tables: Annotated[list[str], typer.Argument(help="table1 … table5, figure1, tsne, …, or all.")],
     scale: Annotated[str, typer.Option(help="smoke (seconds), part, laptop (minutes per cell) or paper.")] = "smoke",
-    seeds: Annotated[
-        str | None, typer.Option(help="How many seeds (5), or which: 0,3,4, or 3, for seed 3 alone.")
-    ] = None,
+    seeds: Annotated[str | None, typer.Option(help=_SEEDS)] = None,
     jobs: Annotated[int, typer.Option(help="Cells at a time on this machine.")] = 1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:port.")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only places with this part, such as mnist or 1k or punce,scl; repeatable.")
-    ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of the results; what is there is not done again.")] = Path(
-        "results"
-    ),
+    only: Annotated[list[str] | None, typer.Option(help=_ONLY)] = None,
+    results: Annotated[Path, typer.Option(help=_RESULTS)] = Path("results"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells, what exists and what is left.")] = False,
-    one_step: Annotated[
-        bool, typer.Option("--one-step", help="One training step per cell: tries the whole path, numbers mean nothing.")
-    ] = False,
-    no_run: Annotated[
-        bool, typer.Option("--no-run", help="Run nothing; write tables, figures and page from the results there are.")
-    ] = False,
-    docs: Annotated[
-        Path | None, typer.Option(help="Also write the results as a Markdown document, such as docs/results.md.")
-    ] = None,
+    one_step: Annotated[bool, typer.Option("--one-step", help=_ONE_STEP)] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help=_NO_RUN)] = False,
+    docs: Annotated[Path | None, typer.Option(help=_DOCS)] = None,
 ) -> None:
     """Fill the paper's tables and figures."""
     from punce.cli.terminal import Terminal

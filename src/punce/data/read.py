@@ -16,6 +16,7 @@ import pandas as pd
 from punce.columns.number_forms import NumberForms, checked_decimal
 from punce.data.embeddings import check_features, read_npy, read_npz
 from punce.data.image_files import ImageFiles, image_files, read_folder, usual_label
+from punce.data.reading_options import check_reading
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
 from punce.data.table_rows import read_drawn, read_table, stream_table
@@ -24,7 +25,6 @@ from punce.data.user_data import BATCH_ROWS, DataStream, UserData
 from punce.datasets.dataset import Kind
 from punce.errors import InputError
 from punce.labels import Setting, require_positive_and_unlabelled
-from punce.options import check_reading
 from punce.storage.files import existing, file_and_table
 from punce.storage.parts import has_parts
 from punce.training.cluster import workers
@@ -205,7 +205,7 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def input_form(path: Path) -> str:
-    """What a file or folder is, in the words of ``punce.options.READING``."""
+    """What a file or folder is, in the words of :data:`punce.data.reading_options.READING`."""
     if (form := form_of(path)) is not None:
         return form
     if path.is_dir():

@@ -27,7 +27,7 @@ _FORMS: dict[str, tuple[tuple[str, ...], Callable[[Path, FileOptions], TableFile
     "an SQLite file": ((".sqlite", ".sqlite3", ".db"), open_sqlite),
     "a zip archive": ((".zip",), open_csv),
 }
-"""Endings and readers, by the names that ``punce.options.READING`` has for the forms."""
+"""Endings and readers, by the names that :data:`punce.data.reading_options.READING` has for the forms."""
 _PACKABLE = ("a CSV file", "a JSON file")
 KNOWN = ".csv, .tsv, .txt, .parquet, .feather, .arrow, .xlsx, .jsonl, .sqlite"
 

@@ -18,7 +18,8 @@ and AUC is that of P against N. These are the ordinary metrics, with the classes
 through π. `PUMetrics.basis` says which of the two was done.
 
 All of this holds if labelled rows are a random sample of the positives and were *held out of everything*: labels shape
-contrastive features, so rows that took part in pretraining look better than new ones. Where the rows cannot give a
+contrastive features, so rows that took part in pretraining look better than new ones. Intervals come from draws of t
+and q (:meth:`Calls.shares`), of the prior, and of AUC_PU by its standard error. Where the rows cannot give a
 number, its estimate has no value and a reason: "cannot be estimated" is an answer, 1.000 by clipping is not.
 """
 
@@ -181,30 +182,26 @@ def pu_metrics(
     `negative_share` is n_N/n: from 30 on they are the basis of every number. `prior_interval` carries the uncertainty
     of an estimated prior (an interval of the same `confidence`) into every number; without it the prior is known.
     `unknown` says why the prior is not known at all: then what depends on it cannot be estimated.
-
-    Intervals come from draws of t and q (:meth:`Calls.shares`), of the prior, and of AUC_PU by its standard error.
     """
     p, u = score_pair(positive_scores, unlabelled_scores)
     prior = check_prior(prior, open_interval=True)
-    check_scenario(scenario)
-    if not 0.0 < confidence < 1.0 or n_draws < 1:
-        raise InputError(f"need 0 < confidence < 1 and n_draws >= 1, got {confidence} and {n_draws}")
+    _check_draws(confidence, n_draws)
     labelled_share = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
     added = _added(scenario, labelled_share, negative_share)
-    n = None if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
-    calls = Calls(p > threshold, u > threshold, n=None if n is None else n > threshold) if calls is None else calls
+    n = np.empty(0) if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
+    calls = Calls(p > threshold, u > threshold, n=n > threshold if len(n) else None) if calls is None else calls
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
     recall, called, *false = calls.shares(n_draws, rng)
     shares = Shares(recall, called, priors, *false)
-    is_counted = n is not None and len(n) >= FEWEST_NEGATIVES
+    is_counted = len(n) >= FEWEST_NEGATIVES
     if not unknown and not is_counted and prior_interval is not None and not is_beyond_chance(p, u):
         unknown = _useless_scores(p, u)
     mix = _counted_mix if is_counted else _mix
     return PUMetrics(
         recall=_recall(shares, confidence, unknown, is_counted),
-        auc=_auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng)
-        if n is not None and is_counted
+        auc=_counted_auc(p, n, n_draws, confidence, rng)
+        if is_counted
         else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
         unlabelled=mix(shares, 0.0, 0.0, unknown, confidence),
         population=mix(shares, *added, unknown, confidence),
@@ -216,13 +213,19 @@ def pu_metrics(
         notes=_notes(shares, auc_between(p, u), prior),
         target=target,
         unknown=unknown,
-        n_negative=0 if n is None else len(n),
+        n_negative=len(n),
         basis="pnu" if is_counted else "pu",
     )
 
 
+def _check_draws(confidence: float, n_draws: int) -> None:
+    if not 0.0 < confidence < 1.0 or n_draws < 1:
+        raise InputError(f"need 0 < confidence < 1 and n_draws >= 1, got {confidence} and {n_draws}")
+
+
 def _added(scenario: Scenario, labelled_share: float, negative_share: float) -> tuple[float, float]:
     """β and γ: what labelled positives and negatives add to U in the population, of which in case_control U is all."""
+    check_scenario(scenario)
     if scenario == "case_control":
         return 0.0, 0.0
     beta = check_prior(labelled_share, "labelled_share", open_interval=True)
@@ -272,6 +275,11 @@ def _auc(
         what = f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
         return Estimate.impossible(f"{what} leave it anywhere between {ends}")
     return found
+
+
+def _counted_auc(p: Floats, n: Floats, n_draws: int, confidence: float, rng: np.random.Generator) -> Estimate:
+    """That of P against N, which no prior corrects."""
+    return _auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng)
 
 
 def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:

@@ -21,6 +21,7 @@ from punce.classifier import PUClassifier
 from punce.columns.number_forms import NumberForms
 from punce.data import DataStream, UserData, stream
 from punce.data.read import input_form
+from punce.data.reading_options import applying_reading, was_asked
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
 from punce.errors import InputError
@@ -28,7 +29,7 @@ from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
-from punce.options import applying_reading, known_in_words, was_asked
+from punce.options import known_in_words
 from punce.storage.files import check_output, file_and_table, refuse_to_replace_input, replacing
 from punce.storage.formulas import defused_frame
 

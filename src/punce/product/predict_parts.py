@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 
 from punce import __version__
 from punce.classifier import PUClassifier
+from punce.data.reading_options import was_asked
 from punce.data.tables import open_table
 from punce.errors import InputError
-from punce.options import was_asked
 from punce.product.predict import SCHEMA, Found, NewFile, PredictOutcome, load_model
 from punce.storage.files import replacing
 from punce.storage.parts import fingerprint, folder_of, has_parts, part_files
