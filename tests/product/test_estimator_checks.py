@@ -28,7 +28,9 @@ _FOLDS = "Comparing the output"
 """A row of weight 2 and the same row twice are cut into folds in different ways."""
 
 _FLOAT32 = "not invariant when applied to a subset"
-"""Scores of one row alone and among others differ in the seventh digit: float32 sums follow the batch's shape."""
+"""Scores of one row alone and among others may differ in the seventh digit: float32 sums follow the batch's shape, in a
+way that depends on the processor."""
+_SOMETIMES = {"embedding-check_methods_subset_invariance": _FLOAT32}
 
 _OTHER_CLASSES = dict.fromkeys(
     [
@@ -54,7 +56,6 @@ EXPECTED: dict[str, dict[str, str]] = {
         "check_sample_weights_pandas_series": _WEIGHTS,  # its y holds 2
         "check_sample_weight_equivalence_on_dense_data": _FOLDS,
         "check_sample_weight_equivalence_on_sparse_data": _FOLDS,
-        "check_methods_subset_invariance": _FLOAT32,
     },
 }
 # The others fit again and again and take a second or more each.
@@ -90,11 +91,17 @@ def _checks() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("estimator", "check", "reason"), list(_checks()))
-def test_scikit_learn_estimator_checks(estimator: PUClassifier, check: Callable[..., None], reason: str | None) -> None:
+def test_scikit_learn_estimator_checks(
+    estimator: PUClassifier, check: Callable[..., None], reason: str | None, request: pytest.FixtureRequest
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if reason is None:
-            check(estimator)
-        else:
+        if reason is not None:
             with pytest.raises((ValueError, AssertionError), match=reason):
                 check(estimator)
+            return
+        try:
+            check(estimator)
+        except AssertionError as error:
+            if _SOMETIMES.get(request.node.callspec.id, "never") not in str(error):
+                raise

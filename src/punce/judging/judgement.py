@@ -113,6 +113,7 @@ def judge_fit(
     beta, gamma = shares
     if is_biased:
         by = (*by_groups(own, labels, first, asked["scenario"], of, seed), rule)
+        asked |= {"sees_more": False}  # an estimate from the labels, taken as random, must not join that of the groups
     else:
         by = (scores, codes, first, rule)
     judged = judge(*by, labelled_share=beta, negative_share=gamma, **asked)

@@ -23,6 +23,7 @@ from punce.training.parallel import in_parallel
 Rows = npt.NDArray[np.intp]
 RAW, WORDS = "raw", "words"
 _FOLDS = 5
+_FEWEST_FOR_SCALE = 2  # unlabelled rows of a fold that have a centre and a spread
 _MANY = 200  # labelled rows from which three folds hold enough of them
 ROWS_AT_ONCE = 100_000
 """Bounds the memory of scoring."""
@@ -142,9 +143,15 @@ def _scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, fl
     """Centre and spread of each fold's head, on the rows it did not see.
 
     Of each fold by itself: one that chose another strength of regularisation gives scores on quite another scale, and
-    rows of several folds could not be ranked together. Unlabelled rows of all folds are samples of the same rows.
+    rows of several folds could not be ranked together. Unlabelled rows of all folds are samples of the same rows; a
+    fold that has next to none takes the scale of all.
     """
-    return [scale_of(scores[folds == k], labels[folds == k]) for k in range(int(folds.max()) + 1)]
+    of_all, found = scale_of(scores, labels), []
+    for k in range(int(folds.max()) + 1):
+        own = folds == k
+        has_enough = int((labels[own] == UNLABELLED).sum()) >= _FEWEST_FOR_SCALE
+        found.append(scale_of(scores[own], labels[own]) if has_enough else of_all)
+    return found
 
 
 def _problem(x: Any, labels: Labels, rows: Rows, settings: FitSettings) -> HeadProblem:
