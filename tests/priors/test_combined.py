@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
-from punce.priors import combined, estimate_prior, roc
+from punce.priors import combined, estimate_prior, learners, roc
 from punce.priors.copies import find_copies
 from punce.priors.sample import Sample, Scores
 from tests.priors.mixtures import gaussians
@@ -146,3 +146,11 @@ def test_repeats_of_a_coarse_table_say_nothing() -> None:
     found = find_copies(values, np.arange(300) < 50)
     assert found.share == 0.0
     np.testing.assert_array_equal(found.fold_with, np.arange(300))
+
+
+def test_the_kernel_learner_leaves_very_long_tables_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = gaussians(0.3, 40, 200)
+    sample = Sample(data.X, data.labels == 1)
+    assert "kernel" in learners.learned_scores(sample)
+    monkeypatch.setattr(learners, "_MOST_KERNEL_ROWS", 100)
+    assert "kernel" not in learners.learned_scores(sample)

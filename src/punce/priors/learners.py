@@ -21,6 +21,7 @@ from punce.training.cpus import limited_threads, threads_for
 _LINEAR, _KERNEL = 0.2, 0.02  # penalties at 100 labelled rows, per row
 _GAMMA = 0.3  # over the number of columns, which is about half the squared distance of two rows
 _CENTRES = 200
+_MOST_KERNEL_ROWS = 200_000  # beyond, similarities to all centres take gigabytes, and trees have rows enough
 
 
 def learned_scores(sample: Sample) -> dict[str, Float]:
@@ -55,8 +56,10 @@ def _ridges(sample: Sample) -> dict[str, Float]:
     kernel = Nystroem(gamma=_GAMMA / dense.shape[1], n_components=min(_CENTRES, len(dense)), random_state=sample.seed)
     # The noise of the labelled rows' mean falls with their number, and so does the penalty that it calls for.
     per_row = len(dense) * math.sqrt(100.0 / sample.n_p)
-    with limited_threads(threads_for(dense.size)):
-        maps = {"linear": (dense, _LINEAR), "kernel": (kernel.fit_transform(dense), _KERNEL)}
+    maps = {"linear": (dense, _LINEAR)}
+    if len(dense) <= _MOST_KERNEL_ROWS:
+        with limited_threads(threads_for(dense.size)):
+            maps["kernel"] = (kernel.fit_transform(dense), _KERNEL)
     return {
         name: out_of_fold(
             features,
