@@ -101,3 +101,15 @@ def test_the_columns_of_one_category_are_one_feature() -> None:
     x = np.array([[2, 0.1, 7], [3, 0.2, 7], [3, 0.3, 8]], dtype=np.float32)
     columns = DenseColumns.fit(x, np.array([True, False, True]))
     assert columns.groups == (0, 1, 1, 2, 2)  # the number, codes 2 and 3, codes 7 and 8
+
+
+def test_scores_of_bins_are_those_of_their_numbers() -> None:
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=300), rng.integers(0, 9, 300), rng.integers(0, 3, 300)]).astype(np.float32)
+    x[::7] = np.nan
+    categorical = np.array([False, True, False])
+    binned = Bins.fit(x, categorical).transform(x)
+    gaps = np.where(binned == MISSING_BIN, np.nan, binned)
+    columns = DenseColumns.fit_bins(binned, categorical)
+    assert np.array_equal(columns.transform_bins(binned), columns.transform(gaps))
+    assert (columns.transform_bins(binned)[::7, :2] == 0).all()

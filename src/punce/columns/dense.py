@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from punce.columns.bins import MISSING_BIN, N_BINS
 from punce.columns.one_hot import common_codes, has_code
 from punce.columns.stored import StoredArrays
 
@@ -45,6 +47,11 @@ class DenseColumns(StoredArrays):
         codes = common_codes(values, categorical)
         return cls(numeric, knots, scores, codes[:, 0].copy(), codes[:, 1].astype(np.float64))
 
+    @classmethod
+    def fit_bins(cls, binned: npt.NDArray[Any], categorical: npt.NDArray[np.bool_]) -> DenseColumns:
+        """The same from bins. A missing number is in the middle for a network, not below all others."""
+        return cls.fit(np.where(binned == MISSING_BIN, np.float32(np.nan), binned), categorical)
+
     @property
     def width(self) -> int:
         """How many columns :meth:`transform` gives."""
@@ -61,10 +68,33 @@ class DenseColumns(StoredArrays):
         """Shape: (n, d) -> (n, width). A missing number becomes 0, the middle; a missing category all zeros."""
         dense = np.zeros((len(values), self.width), dtype=np.float32)
         for k, column in enumerate(self.numeric):
-            dense[:, k] = np.nan_to_num(np.interp(values[:, column], self.knots[:, k], self.scores[:, k]))
-        codes = np.stack([self.code_column, self.code_value.astype(np.int64)], axis=1)
-        dense[:, len(self.numeric) :] = has_code(values, codes)
+            dense[:, k] = np.interp(values[:, column], self.knots[:, k], self.scores[:, k])
+        np.nan_to_num(dense, copy=False)
+        dense[:, len(self.numeric) :] = has_code(values, self._codes)
         return dense
+
+    def transform_bins(self, binned: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The same of bins, whose scores are looked up: a wide table takes a tenth of the time."""
+        dense = np.empty((len(binned), self.width), dtype=np.float32)
+        size = max(1, _CELLS_AT_ONCE // max(1, self.width))
+        for start in range(0, len(binned), size):
+            places = binned[start : start + size, self.numeric].astype(np.intp) + 1  # the first score is of no number
+            dense[start : start + size, : len(self.numeric)] = np.take_along_axis(self._score_of_bin, places, axis=0)
+        dense[:, len(self.numeric) :] = has_code(binned, self._codes)
+        return dense
+
+    @property
+    def _codes(self) -> npt.NDArray[np.int64]:
+        """Pairs of column and code. Shape: (one-hot columns, 2)."""
+        return np.stack([self.code_column, self.code_value.astype(np.int64)], axis=1)
+
+    @cached_property
+    def _score_of_bin(self) -> npt.NDArray[np.float32]:
+        """Shape: (1 + bins, numeric columns)."""
+        table = np.zeros((1 + N_BINS, len(self.numeric)), dtype=np.float32)
+        for k in range(len(self.numeric)):
+            table[1:, k] = np.interp(np.arange(N_BINS), self.knots[:, k], self.scores[:, k])
+        return table
 
 
 def _quantiles(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.float64]]:

@@ -21,7 +21,6 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.portfolio.ridge import TINY, Ridge
 from punce.models.route import under
-from punce.models.tabular.network import with_gaps
 from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, telling_columns
 from punce.models.tabular.trees import AnyArray, Arrays, Floats, Rows, Values
@@ -73,7 +72,7 @@ class Kernel:
     @classmethod
     def steps(cls, lesson: Lesson) -> dict[str, Step]:
         """Basis k learns from every fold but k."""
-        x = _columns(lesson).transform(with_gaps(lesson.binned))
+        x = lesson.dense  # made here: members that learn in copies of this process then share it
         return {
             f"{cls.name}-{lesson.seed}-{k}": partial(_fitted, lesson, x, k, cls.n_centres)
             for k in range(lesson.n_folds)
@@ -82,16 +81,16 @@ class Kernel:
     @classmethod
     def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
         """The bases of all folds."""
-        return cls(_columns(lesson), tuple(map(Basis.from_arrays, arrays)))
+        return cls(lesson.columns, tuple(map(Basis.from_arrays, arrays)))
 
     def scores(self, binned: Values) -> Floats:
         """Shape: (n, d) -> (K, n)."""
-        x = self.columns.transform(with_gaps(binned))
+        x = self.columns.transform_bins(binned)
         return np.stack([basis.score(x) for basis in self.bases])
 
     def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
         """Each row's score by the basis that did not see its fold. Shape: (n,)."""
-        x, scores = self.columns.transform(with_gaps(binned)), np.empty(len(binned))
+        x, scores = self.columns.transform_bins(binned), np.empty(len(binned))
         for k, basis in enumerate(self.bases):
             scores[folds == k] = basis.score(x[folds == k])
         return scores
@@ -117,10 +116,6 @@ class Linear(Kernel):
 
     name = "linear"
     n_centres = 0
-
-
-def _columns(lesson: Lesson) -> DenseColumns:
-    return DenseColumns.fit(with_gaps(lesson.binned), lesson.categorical)
 
 
 @limited_threads(1)  # BLAS rounds its products by the number of threads

@@ -216,7 +216,8 @@ class TabularPU:
             "weights": self.weights_,
             "scales": {name: list(scale) for name, scale in self.scales_.items()},
         }
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, content
+        # Copied: members share columns, and safetensors refuses tensors that share memory.
+        return {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}, content
 
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> TabularPU:

@@ -29,7 +29,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim.adamw import adamw
 
-from punce.columns.bins import MISSING_BIN
 from punce.columns.dense import DenseColumns
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.route import under
@@ -71,7 +70,7 @@ class Networks:
         net.load_state_dict(self.weights)
         size = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // max(1, self.columns.width)))
         for start in range(0, len(binned), size):
-            x = torch.from_numpy(self.columns.transform(with_gaps(binned[start : start + size])))
+            x = torch.from_numpy(self.columns.transform_bins(binned[start : start + size]))
             with torch.no_grad():
                 parts.append(net(x.expand(net.n_networks, *x.shape)).double().numpy())
         return np.concatenate(parts, axis=1) if parts else np.empty((net.n_networks, 0))
@@ -95,13 +94,11 @@ class Networks:
 
 
 def _trained(lesson: Lesson) -> Arrays:
-    columns = DenseColumns.fit(with_gaps(lesson.binned), lesson.categorical)
-    x = torch.from_numpy(columns.transform(with_gaps(lesson.binned)))
     positive, unlabelled, negative = (_rows(lesson, kind) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     drawn = [(positive, _POSITIVE_ROWS), (unlabelled, _UNLABELLED_ROWS)]
     if gamma := _share_of_known(lesson):
         drawn.append((negative, _NEGATIVE_ROWS))
-    inputs = _Inputs(x, lesson)
+    inputs = _Inputs(lesson)
     generator = torch.Generator().manual_seed(lesson.seed)
     net = _Parallel(lesson.n_folds, inputs.width, generator)
     optimizer = _AdamW(list(net.parameters()))
@@ -112,7 +109,7 @@ def _trained(lesson: Lesson) -> Arrays:
         loss = balanced_nnpu(scores[0], scores[1], lesson.prior, scores[2] if gamma else None, gamma).sum()
         optimizer.step(torch.autograd.grad(loss, optimizer.weights), _RATE * warmup_cosine(step, _STEPS, _STEPS // 10))
     weights = inputs.for_all_columns({name: tensor.detach() for name, tensor in net.state_dict().items()})
-    return Networks(columns, weights).arrays()
+    return Networks(lesson.columns, weights).arrays()
 
 
 class _Inputs:
@@ -121,15 +118,15 @@ class _Inputs:
     Shape: x (n, D); columns (K, W).
     """
 
-    def __init__(self, x: Tensor, lesson: Lesson) -> None:
-        self._x = x
+    def __init__(self, lesson: Lesson) -> None:
+        self._x = torch.from_numpy(lesson.dense)
         chosen = (
-            telling_columns(x.numpy()[rows], lesson.labels[rows] == POSITIVE)
+            telling_columns(lesson.dense[rows], lesson.labels[rows] == POSITIVE)
             for rows in map(lesson.without, range(lesson.n_folds))
         )
         self._columns = torch.from_numpy(np.stack(list(chosen)))
         self.width = self._columns.shape[1]
-        self._is_all = self.width == x.shape[1]
+        self._is_all = self.width == self._x.shape[1]
 
     def take(self, rows: Tensor) -> Tensor:
         """Shape: (K, B) -> (K, B, W)."""
@@ -173,11 +170,6 @@ class _AdamW:
             eps=1e-8,
             maximize=False,
         )
-
-
-def with_gaps(binned: Values) -> Values:
-    """A missing number is in the middle for a network, not below all others."""
-    return np.where(binned == MISSING_BIN, np.float32(np.nan), binned)
 
 
 def balanced_nnpu(

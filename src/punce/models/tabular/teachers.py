@@ -14,12 +14,13 @@ Rows whose class is known need no teacher: their chance is the truth. They are i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from punce.columns.bins import N_BINS
+from punce.columns.dense import DenseColumns
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.models.known_rows import known_weight
 from punce.models.tabular.steps import Steps
@@ -58,6 +59,16 @@ class Lesson:
     def n_folds(self) -> int:
         """K."""
         return len(self.chances)
+
+    @cached_property
+    def columns(self) -> DenseColumns:
+        """Normal scores and one-hot codes, fitted once for all members that read them."""
+        return DenseColumns.fit_bins(self.binned, self.categorical)
+
+    @cached_property
+    def dense(self) -> Values:
+        """The rows as :attr:`columns` give them. Shape: (n, W)."""
+        return self.columns.transform_bins(self.binned)
 
     def without(self, fold: int) -> Rows:
         """Rows of all the other folds."""
