@@ -40,7 +40,7 @@ class ModelWriteError(ModelFileError, WriteError):
     """The model could not be written: full disk, no permission."""
 
 
-def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any], *, is_durable: bool = True) -> None:
     """Write the model folder whole; an existing one is replaced at the last moment, if it holds nothing but a model."""
     folder = folder.resolve()  # resolved, so that a link keeps pointing to the model and "." gets a name
     text = json.dumps({"format": FORMAT, **content}, allow_nan=False).encode()
@@ -50,7 +50,7 @@ def write_model(folder: Path, tensors: dict[str, Tensor], content: dict[str, Any
         _refuse_to_replace(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with held_temporary(folder, is_folder=True) as temporary:
-            fill_folder(temporary, _TENSORS, kept, _CONTENT, text, _manifest)
+            fill_folder(temporary, _TENSORS, kept, _CONTENT, text, _manifest, is_durable=is_durable)
             _replace(temporary, folder)
     except (OSError, SafetensorError) as error:
         size = size_in_words(sum(tensor.nbytes for tensor in kept.values()) + len(text))

@@ -33,20 +33,27 @@ class TensorError(PunceError):
 
 
 def fill_folder(
-    folder: Path, name: str, tensors: dict[str, Tensor], text_name: str, text: bytes, seal: Callable[[Listed], bytes]
+    folder: Path,
+    name: str,
+    tensors: dict[str, Tensor],
+    text_name: str,
+    text: bytes,
+    seal: Callable[[Listed], bytes],
+    *,
+    is_durable: bool = True,
 ) -> None:
     """Make `folder`, or fill it if it is empty, with the tensors, the text and the manifest that `seal` writes.
 
-    Nothing is left if it fails.
+    Nothing is left if it fails. What is `is_durable` survives a power cut.
     """
     try:
         folder.mkdir(exist_ok=True)
         save_file(tensors, folder / name)
         (folder / text_name).write_bytes(text)
         (folder / MANIFEST).write_bytes(seal({file: _listed(folder / file) for file in (text_name, name)}))
-        for file in (name, text_name, MANIFEST):
-            sync(folder / file)
-        sync(folder)
+        if is_durable:
+            for file in (folder / name, folder / text_name, folder / MANIFEST, folder):
+                sync(file)
     except BaseException:  # also Ctrl-C
         shutil.rmtree(folder, ignore_errors=True)
         raise

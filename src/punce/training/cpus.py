@@ -11,7 +11,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
@@ -33,11 +35,9 @@ def threads_for(cells: int) -> int:
 @contextmanager
 def limited_threads(count: int) -> Iterator[None]:
     """Inside, OpenMP, BLAS and torch use at most `count` threads; afterwards what they used before."""
-    from threadpoolctl import threadpool_limits
-
     torch = sys.modules.get("torch")  # who has not imported torch has no torch threads to limit
     before = torch.get_num_threads() if torch else count
-    with threadpool_limits(count):
+    with _thread_pools(len(sys.modules)).limit(limits=count):
         try:
             if torch:
                 torch.set_num_threads(count)
@@ -45,6 +45,14 @@ def limited_threads(count: int) -> Iterator[None]:
         finally:
             if torch:
                 torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> Any:
+    """The pools of this process. To find them takes 3 ms; new ones only come with new modules."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _quota(cgroups: Path, own: Path) -> int | None:

@@ -76,7 +76,8 @@ class Steps:
     def _store(self, name: str, arrays: Arrays) -> None:
         if self._folder is not None:
             tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
-            write_model(self._folder / name, tensors, {"inputs": self._fingerprint})
+            # A power cut may damage a step, which is then repeated: to wait for the disk at each would cost more.
+            write_model(self._folder / name, tensors, {"inputs": self._fingerprint}, is_durable=False)
 
 
 def _fingerprint(inputs: Mapping[str, Any]) -> str:
