@@ -12,6 +12,8 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -73,8 +75,27 @@ def init_from_environment(timeout: float = 600.0) -> None:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     # Both where there are GPUs: a head is trained on the CPU beside a GPU's encoder, and device="cpu" is a choice too.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    with _ended_by_signals():
+        dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
     atexit.register(leave)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the process at once, as the system does it.
+
+    Ranks meet in C++, where a handler in Python must wait: a rank whose peer died before it came could not be ended.
+    Nothing is written before the ranks have met, so nothing is left behind.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by other than Python
 
 
 def leave() -> None:
