@@ -144,13 +144,12 @@ class Killing:
         until = time.monotonic() + share * self.counts.seconds
         while time.monotonic() < until and command.is_running():
             time.sleep(0.001)
-        if not command.is_running() and len(command.copies) == 1:
-            _require(command.ended()[0][0] == 0, "it failed before it was killed")
-            return False
-        command.signal(number, self.rng)
+        if command.is_running() or len(command.copies) > 1:
+            command.signal(number, self.rng)
         ended = command.ended()
-        if all(code == 0 for code, _, _ in ended):  # done in the moment between the look and the signal
+        if all(code == 0 for code, _, _ in ended) or _was_finished(ended):  # before the signal came
             return False
+        _require(any(code < 0 for code, _, _ in ended) or number != signal.SIGKILL, f"it failed: {ended[0][2][-300:]}")
         self._count(number, share, ended)
         self._whole_files(out)
         return True
@@ -176,7 +175,9 @@ class Killing:
     def _finish(self, out: Path) -> None:
         ended = Command(self.scene, self.folder / "inputs", out).ended()
         codes = [end[0] for end in ended]
-        _require(codes == [0] * len(codes), f"exit codes {codes}: {ended[0][2].strip()[-300:]!r}")
+        _require(
+            codes == [0] * len(codes) or _was_finished(ended), f"exit codes {codes}: {ended[0][2].strip()[-300:]!r}"
+        )
 
     def _look(self, out: Path) -> None:
         found = digests(out, self.scene.results)
@@ -184,6 +185,11 @@ class Killing:
         _require(not different, f"not as undisturbed: {different}")
         left = leftovers(out, self.scene.left)
         _require(not left, f"left behind: {left}")
+
+
+def _was_finished(ended: list[tuple[int, str, str]]) -> bool:
+    """Whether the kill before came after the run had finished, in its last moments: a fit that is repeated says so."""
+    return any(code == 2 and "holds a finished run" in said for code, _, said in ended)
 
 
 def _require(holds: bool, what: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -47,3 +49,29 @@ def test_no_thread_of_gloo_outlives_the_group(arguments: tuple[str, ...], code: 
         assert seen == code, output
         assert "threads left: []" in output
         assert ("PlannedError" in output) == (code == 1)
+
+
+_WAITS = """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the command line does
+import torch.distributed.nn.functional
+from punce.training.collectives import init_from_environment
+print("meeting", flush=True)
+init_from_environment()
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_whose_peer_never_comes_can_be_ended() -> None:
+    """Ranks meet in C++, where a handler in Python waits as long as the rank does."""
+    port = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    line = [sys.executable, "-c", _WAITS]
+    with subprocess.Popen(line, cwd=ROOT, env=os.environ | port, stdout=subprocess.PIPE, text=True) as rank:
+        assert rank.stdout is not None
+        assert rank.stdout.readline() == "meeting\n"
+        time.sleep(1.0)
+        rank.send_signal(signal.SIGTERM)
+        try:
+            assert rank.wait(20) in (143, -signal.SIGTERM)
+        finally:
+            rank.kill()
