@@ -312,6 +312,16 @@ def test_other_refusals_of_fit(refused: Callable[..., str]) -> None:
     assert "good.csv" in refused("fit", "good.csv", "--label", "y", "--out", "good.csv/out")
 
 
+def test_what_a_fit_killed_after_its_end_left_is_removed(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(listing(Path(shutil.copytree(place / "run", tmp_path / "run"))))
+    (tmp_path / "run" / "work" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "run" / ".lock").touch()
+    assert run(monkeypatch, "fit", place / "good.csv", "--label", "y", "--out", tmp_path / "run") == BAD_INPUT
+    assert set(listing(tmp_path / "run")) == before
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [(name, message) for name, message in UNREADABLE.items() if name.endswith((".csv", ".gz", ".parquet", ".dat"))],

@@ -2,6 +2,10 @@
 
 What a label means can depend on the other rows, so the label column is read first, alone. It says how many rows there
 are of each kind; which of them are drawn follows from it and the seed. One more pass over the file takes them.
+
+A reservoir would need one pass, but it must keep rows of every value of the label column until the last row has told
+what the values mean, and which rows it keeps depends on the order in which parts arrive. Here each kind is a simple
+random sample of known size, the same whether one process reads the parts or many workers do.
 """
 
 from __future__ import annotations

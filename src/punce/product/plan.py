@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,6 +144,7 @@ class RunFolder:
 
         is_first = collectives.rank() == 0
         if is_first:
+            self._remove_left()
             self.resumes()  # refuses what is no folder of ours, before a lock file is left in it
         with locked(self.path / _LOCK) if is_first else nullcontext(True) as is_alone:
             if not is_alone:
@@ -180,6 +181,13 @@ class RunFolder:
                 f"{self.path} holds an unfinished run of other options ({what}); repeat those or use --out"
             )
         return True
+
+    def _remove_left(self) -> None:
+        """What a process that was killed between the end of its run and its own end could not remove."""
+        with suppress(OSError, ValueError, TypeError, LookupError):  # no run, or a damaged one: refused below
+            if json.loads((self.path / "config.json").read_text())["finished"]:
+                shutil.rmtree(self.work, ignore_errors=True)
+                (self.path / _LOCK).unlink(missing_ok=True)
 
     def forget(self) -> None:
         """Remove a folder in which nothing was trained yet."""
