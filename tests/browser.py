@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
@@ -30,6 +31,20 @@ def browser() -> Iterator[Any]:
         launched = driver.chromium.launch(executable_path=executable, args=QUIET + root)
         yield launched
         launched.close()
+
+
+@dataclass
+class Watched:
+    """A page, what it said on the console and in dialogs, and what it asked the network for."""
+
+    page: Any
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
 
 
 class Elements(HTMLParser):

@@ -150,8 +150,11 @@ def way_of(kind: str, asked: Mapping[str, Any]) -> str:
         return "ensemble"
     if kind == "image" and is_pretrained(encoder):
         return "tuned pictures" if asked["transfer"] == "finetune" else "frozen"
-    if is_portfolio(kind, asked):
-        return "portfolio"
+    return "portfolio" if is_portfolio(kind, asked) else _network_way(kind, asked)
+
+
+def _network_way(kind: str, asked: Mapping[str, Any]) -> str:
+    encoder = asked["encoder"]
     loss, risk = (resolved(kind, asked)[name] for name in PAPER)
     if _is(risk, "selfpu"):
         return "selfpu"

@@ -38,7 +38,7 @@ _CHUNK = 30.0  # seconds
 
 @dataclass
 class Tally:
-    """What happened to the inputs of one target."""
+    """What happened to the inputs of one target; `grown_mb` is by how much the memory of the process grew at most."""
 
     inputs: int = 0
     read: int = 0
@@ -46,7 +46,6 @@ class Tally:
     seconds: float = 0.0
     slowest_seconds: float = 0.0
     grown_mb: int = 0
-    """How much the memory of the process grew at most, over all inputs of a chunk."""
     defects: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:

@@ -61,17 +61,27 @@ def punce_pu(z: Tensor, labels: Sequence[int], temperature: float, prior: float)
 
 def punce_pnu(z: Tensor, labels: Sequence[int], temperature: float, prior: float) -> Tensor:
     """The PNU equation of §3: Q(i), P(i) = {P, a(i)}, N(i) = {N, a(i)}."""
+
+    def unlabelled(rows: list[Tensor], i: int, own: int, P: list[int], N: list[int]) -> Tensor:
+        positive = _mean_log_ratio(rows, i, [*P, own], temperature)
+        return prior * positive + (1 - prior) * _mean_log_ratio(rows, i, [*N, own], temperature)
+
+    return _with_both_classes(z, labels, temperature, unlabelled)
+
+
+def _with_both_classes(
+    z: Tensor, labels: Sequence[int], temperature: float, unlabelled: Callable[..., Tensor]
+) -> Tensor:
+    """A labelled row's partners are the others of its class; `unlabelled` has the term of any other row."""
     rows, s, a = _setup(z, labels)
-    P = [k for k in range(len(rows)) if s[k] == 1]
-    N = [k for k in range(len(rows)) if s[k] == -1]
+    P, N = ([k for k in range(len(rows)) if s[k] == label] for label in (1, -1))
     total = torch.zeros((), dtype=z.dtype)
     for i in range(len(rows)):
-        if s[i] != 0:
+        if s[i] == 0:
+            total = total - unlabelled(rows, i, a(i), P, N)
+        else:
             Q = [t for t in (P if s[i] == 1 else N) if t != i]
             total = total - _mean_log_ratio(rows, i, Q, temperature)
-        else:
-            total = total - prior * _mean_log_ratio(rows, i, [*P, a(i)], temperature)
-            total = total - (1 - prior) * _mean_log_ratio(rows, i, [*N, a(i)], temperature)
     return total / len(rows)
 
 
@@ -109,20 +119,14 @@ def punce_posterior(
     z: Tensor, labels: Sequence[int], temperature: float, prior: float, probabilities: Sequence[float], own_view: float
 ) -> Tensor:
     """α to the own view, 1 − α to both classes by p_i; the part of a class without labels goes to the own view."""
-    rows, s, a = _setup(z, labels)
     p = shifted_probabilities(probabilities, labels, prior) * 2
-    P = [k for k in range(len(rows)) if s[k] == 1]
-    N = [k for k in range(len(rows)) if s[k] == -1]
-    total = torch.zeros((), dtype=z.dtype)
-    for i in range(len(rows)):
-        if s[i] != 0:
-            Q = [t for t in (P if s[i] == 1 else N) if t != i]
-            total = total - _mean_log_ratio(rows, i, Q, temperature)
-        else:
-            total = total - own_view * _log_ratio(rows, i, a(i), temperature)
-            total = total - (1 - own_view) * p[i] * _mean_log_ratio(rows, i, P or [a(i)], temperature)
-            total = total - (1 - own_view) * (1 - p[i]) * _mean_log_ratio(rows, i, N or [a(i)], temperature)
-    return total / len(rows)
+
+    def unlabelled(rows: list[Tensor], i: int, own: int, P: list[int], N: list[int]) -> Tensor:
+        positive = p[i] * _mean_log_ratio(rows, i, P or [own], temperature)
+        negative = (1 - p[i]) * _mean_log_ratio(rows, i, N or [own], temperature)
+        return own_view * _log_ratio(rows, i, own, temperature) + (1 - own_view) * (positive + negative)
+
+    return _with_both_classes(z, labels, temperature, unlabelled)
 
 
 def dcl(z: Tensor, labels: Sequence[int], temperature: float, tau_plus: float) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from punce.report import ReportContent, write_report
 from punce.report.content import TopRow, TopRows
 from punce.report.rows import thumbnail_sheet
+from tests.browser import Watched
 
 from .samples import HOSTILE, content, hostile
 
@@ -26,12 +27,7 @@ DESK, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
 PAD = 16  # of the map, in report.js
 
 
-@dataclass
-class Visit:
-    page: Any
-    messages: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
+class Visit(Watched):
     def text(self, selector: str) -> str:
         return str(self.page.inner_text(selector))
 
@@ -56,10 +52,7 @@ def visit_file(browser: Any) -> Iterator[Any]:
         context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
         seen = Visit(context.new_page())
-        seen.page.on("console", lambda message: seen.messages.append(message.text))
-        seen.page.on("pageerror", lambda error: seen.messages.append(str(error)))
         seen.page.on("dialog", lambda dialog: seen.messages.append(dialog.message))
-        seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.goto(path.as_uri())
         seen.page.wait_for_selector("footer")
         return seen

@@ -150,12 +150,8 @@ def _table(estimates: list[PriorEstimate]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, header_style="dim")
-    table.add_column("estimator", no_wrap=True)
-    table.add_column("share", justify="right")
-    table.add_column("90 % interval", no_wrap=True)
-    table.add_column("0" + " " * (_INTERVAL - 2) + "1", no_wrap=True)
-    table.add_column("population", justify="right")
-    table.add_column("labelled", justify="right")
+    for name in ("estimator", "share", "90 % interval", "0" + " " * (_INTERVAL - 2) + "1", "population", "labelled"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("share", "population", "labelled") else "left")
     for e in estimates:
         table.add_row(
             e.method,

@@ -156,6 +156,10 @@ def _table_kind(frame: pd.DataFrame, request: Request, table: TableFile) -> tupl
         return "embedding", None
     if request.roles.text is not None and request.kind in ("auto", "text"):
         return "text", request.roles.text
+    return _kind_by_columns(features, request)
+
+
+def _kind_by_columns(features: pd.DataFrame, request: Request) -> tuple[Kind, str | None]:
     kinds = {name: column_kind(features[name], name) for name in features.columns}
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind in ("numeric", "categorical", "date")]

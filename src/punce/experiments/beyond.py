@@ -1,5 +1,7 @@
 """Questions that the paper does not ask, all on MNIST with an MLP."""
 
+from functools import partial
+
 from punce.experiments.cell import Cell
 from punce.experiments.scale import FEW_LABELS, LABELS
 from punce.experiments.tables import Experiment, Network
@@ -45,6 +47,8 @@ def _head(on: Network, n_p: str, head: str, loss: str = "punce") -> Cell | None:
     return on.contrastive(loss, n_p) if head == "nnpu" else on.portfolio(loss, n_p, head)
 
 
+_bad_labels = partial(Experiment, kind="curves", parts=("nnpu", "scl", "punce"))
+
 BEYOND = (
     Experiment(
         name="sensitivity_prior",
@@ -76,13 +80,11 @@ BEYOND = (
         heads=("scenario", "n_P", "method"),
         control="single_set",
     ),
-    Experiment(
+    _bad_labels(
         name="biased_labels",
         title="Labels that prefer bright images",
         # At strength s a positive that is one deviation brighter is eˢ times as likely to be labelled.
         make=lambda on, method, strength: on.method(method, "1k", label_bias=float(strength)),
-        kind="curves",
-        parts=("nnpu", "scl", "punce"),
         columns=("0", "0.5", "1", "2"),
         heads=("method", "strength of the bias"),
         control="0",
@@ -114,12 +116,10 @@ BEYOND = (
         heads=("method", "n_P"),
         seeds={"paper": 10, "laptop1": 5, "laptop": 5, "smoke": 3},  # more than the tables use
     ),
-    Experiment(
+    _bad_labels(
         name="wrong_labels",
         title="Negatives among the labelled rows",
         make=lambda on, method, share: on.method(method, "1k", label_noise=float(share.rstrip("%")) / 100),
-        kind="curves",
-        parts=("nnpu", "scl", "punce"),
         columns=("0%", "5%", "10%"),
         heads=("method", "wrong labels"),
         control="0%",

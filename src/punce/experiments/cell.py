@@ -231,24 +231,9 @@ class Cell:
 
     def describe(self) -> str:
         """One line for a person."""
-        data, pretraining, transfer = self.data, self.pretraining, self.transfer
-        parts = [f"{data.source} {data.setting} {data.n_labelled} labelled"]
-        parts += [data.scenario] if data.scenario != "single_set" else []
-        parts += [f"label bias {data.label_bias:g}"] if data.label_bias else []
-        parts += [f"label noise {data.label_noise:g}"] if data.label_noise else []
-        parts += [f"{100 * data.positive_share:g} % positive"] if data.positive_share else []
-        parts += [f"{data.n_train} rows"] if data.n_train else []
-        parts += [f"{self.encoder.name} ×{self.encoder.width:g}"]
-        if pretraining is not None:
-            told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
-            form = dict(pretraining.loss_options).get("weighting")
-            loss = pretraining.loss if form is None else f"{pretraining.loss} {form}"
-            parts += [f"{loss}{told} {pretraining.config.epochs} epochs"]
-        told = "" if transfer.prior == "true" else f" (prior {transfer.prior})"
-        rate = f" at {transfer.config.lr:g}" if isinstance(transfer.config, FinetuneConfig) else ""
-        what = transfer.config.head if isinstance(transfer.config, PortfolioConfig) else transfer.risk or ""
-        parts += [f"{transfer.kind} {what}".rstrip() + told + rate]
-        parts += ["t-SNE"] if self.embedding else []
+        parts = [*_told_data(self.data), f"{self.encoder.name} ×{self.encoder.width:g}"]
+        parts += [_told_pretraining(self.pretraining)] if self.pretraining is not None else []
+        parts += [_told_transfer(self.transfer), *(["t-SNE"] if self.embedding else [])]
         return ", ".join([*parts, f"seed {self.seed}"])
 
 
@@ -270,3 +255,26 @@ def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
 def _without_defaults(values: dict[str, Any], kind: type[Any], *names: str) -> dict[str, Any]:
     """Without those of `names` that have the value with which `kind` declares them."""
     return {name: value for name, value in values.items() if name not in names or value != getattr(kind, name)}
+
+
+def _told_data(data: DataSpec) -> list[str]:
+    parts = [f"{data.source} {data.setting} {data.n_labelled} labelled"]
+    parts += [data.scenario] if data.scenario != "single_set" else []
+    parts += [f"label bias {data.label_bias:g}"] if data.label_bias else []
+    parts += [f"label noise {data.label_noise:g}"] if data.label_noise else []
+    parts += [f"{100 * data.positive_share:g} % positive"] if data.positive_share else []
+    return [*parts, *([f"{data.n_train} rows"] if data.n_train else [])]
+
+
+def _told_pretraining(pretraining: Pretraining) -> str:
+    told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
+    form = dict(pretraining.loss_options).get("weighting")
+    loss = pretraining.loss if form is None else f"{pretraining.loss} {form}"
+    return f"{loss}{told} {pretraining.config.epochs} epochs"
+
+
+def _told_transfer(transfer: Transfer) -> str:
+    told = "" if transfer.prior == "true" else f" (prior {transfer.prior})"
+    rate = f" at {transfer.config.lr:g}" if isinstance(transfer.config, FinetuneConfig) else ""
+    what = transfer.config.head if isinstance(transfer.config, PortfolioConfig) else transfer.risk or ""
+    return f"{transfer.kind} {what}".rstrip() + told + rate

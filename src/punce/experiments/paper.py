@@ -93,6 +93,14 @@ def _linear_stability(on: Network, risk: str, start: str) -> Cell | None:
 
 
 _against_labels = partial(Experiment, kind="curves", networks=MLP_AND_RESNET, columns=LABELS)
+_by_epochs = partial(
+    Experiment,
+    kind="epochs",
+    networks=MLP_AND_RESNET,
+    parts=("upu", "nnpu"),
+    columns=("punce", "random"),
+    paper="Figure 4c",
+)
 
 FIGURES = (
     _against_labels(
@@ -133,27 +141,17 @@ FIGURES = (
         note="PN takes unlabelled rows for negatives and draws them and the labelled ones equally often; with the rows "
         "as they are (the PN of Table 2) it would call next to nothing positive at 1k.",
     ),
-    Experiment(
+    _by_epochs(
         name="ablation_stability",
         title="Test accuracy while training on a PU risk",
         make=_stability,
-        kind="epochs",
-        networks=MLP_AND_RESNET,
-        parts=("upu", "nnpu"),
-        columns=("punce", "random"),
         heads=("risk", "start"),
-        paper="Figure 4c",
     ),
-    Experiment(
+    _by_epochs(
         name="stability_probe",
         title="Test accuracy while training a linear layer on a PU risk",
         make=_linear_stability,
-        kind="epochs",
-        networks=MLP_AND_RESNET,
-        parts=("upu", "nnpu"),
-        columns=("punce", "random"),
         heads=("risk", "encoder"),
-        paper="Figure 4c",
         control="punce",
         note="The other reading of Figure 4c, whose file is called lp_stable: the encoder stays as it is, pretrained "
         "or with random weights.",

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from punce.datasets.generated_text import GENERATED_TEXT
 from punce.errors import InputError
@@ -32,9 +33,19 @@ from punce.experiments.scale import (
     convolutions,
     from_scratch,
 )
+from punce.stages.finetune import FinetuneConfig
+from punce.stages.selfpu import SelfPUConfig
+from punce.stages.transfer import EpochConfig
+from punce.stages.vpu import VPUConfig
 
-_RATES = (1e-3, 1e-4)
-"""Of fine-tuning: the held-out PU risk chooses. 1e-3 alone erased pretraining on MNIST."""
+_CAREFUL: dict[str, Any] = {"starts_at_probe": True, "finetune_rates": (1e-3, 1e-4), "stability_rate": 1e-4}
+"""Fine-tuning of every scale but the first: the held-out PU risk chooses the rate. 1e-3 alone erased pretraining on
+MNIST."""
+
+
+def _joint(plain: FinetuneConfig, vpu: VPUConfig, selfpu: SelfPUConfig) -> dict[str, EpochConfig]:
+    """The methods trained from scratch, PN also with balanced batches."""
+    return from_scratch(plain, pnb=replace(plain, labelled_share=protocol.PN_SHARE), vpu=vpu, selfpu=selfpu)
 
 
 def _paper() -> Scale:
@@ -47,15 +58,11 @@ def _paper() -> Scale:
         pretraining=Pretraining("", protocol.PRETRAIN, "digit", protocol.DIGIT_VIEW),
         probe=protocol.PROBE,
         finetune=replace(protocol.FINETUNE, lr=1e-4),
-        joint=from_scratch(
-            joint, pnb=replace(joint, labelled_share=protocol.PN_SHARE), vpu=protocol.VPU, selfpu=protocol.SELFPU
-        ),
+        joint=_joint(joint, protocol.VPU, protocol.SELFPU),
         stability_epochs=100,
         seeds=5,
-        starts_at_probe=True,
-        finetune_rates=_RATES,
-        stability_rate=1e-4,
         plain_view=("digit", protocol.DIGIT_VIEW),
+        **_CAREFUL,
     )
     cifar = replace(
         mnist,
@@ -83,33 +90,34 @@ def _equal_epochs(pretraining: int, networks: float) -> int:
     return round(2 * pretraining / (0.8 * networks))
 
 
+def _equal_joint(pretraining: int, batch_size: int, vpu_rate: float) -> dict[str, EpochConfig]:
+    """The methods trained from scratch, on views, with the operations of so many epochs of pretraining."""
+    return _joint(
+        replace(protocol.FINETUNE, epochs=_equal_epochs(pretraining, 1), batch_size=batch_size, augment=True),
+        replace(protocol.VPU, epochs=_equal_epochs(pretraining, 2), batch_size=batch_size, lr=vpu_rate),
+        brief_selfpu(batch_size, _equal_epochs(pretraining, 2 + 2 / 3)),
+    )
+
+
 def _laptop() -> Scale:
     first = first_laptop()
     # Views and the probe's epochs as benchmarks/mnist_tuning.py chose them; the rate and who trains on views as
     # benchmarks/mnist_choices.py did, by held-out P and U of a seed that no table uses.
     epochs = 10
     short = replace(protocol.PRETRAIN, epochs=epochs, optimizer="adam", lr=3e-3, warmup_epochs=1.0)
-    joint = replace(protocol.FINETUNE, epochs=_equal_epochs(epochs, 1), augment=True)
     mnist = replace(
         first.benches["mnist"],
         n_labelled={**FEW_LABELS, **LABELS, **SHARES},
         encoders={"mlp": EncoderSpec("mlp", 0.1)},
         pretraining=Pretraining("", short, "digit", protocol.WEAK_DIGIT_VIEW),
-        joint=from_scratch(
-            joint,
-            pnb=replace(joint, labelled_share=protocol.PN_SHARE),
-            vpu=replace(protocol.VPU, epochs=_equal_epochs(epochs, 2), batch_size=1024, lr=3e-4),
-            selfpu=brief_selfpu(1024, _equal_epochs(epochs, 2 + 2 / 3)),
-        ),
+        joint=_equal_joint(epochs, batch_size=1024, vpu_rate=3e-4),
         finetune=replace(protocol.FINETUNE, epochs=5),
         stability_epochs=10,
         seeds=5,
         # Table 4 stays as it was under the first protocol, for every loss alike: its rows compare losses alone.
         pnu_pretraining=first.benches["mnist"].pretraining,
-        starts_at_probe=True,
-        finetune_rates=_RATES,
-        stability_rate=1e-4,
         plain_view=("digit", protocol.WEAK_DIGIT_VIEW),
+        **_CAREFUL,
     )
     # One CPU cannot run CIFAR with convolutions to a level that says something: the scale `frozen` does it on features.
     wide = first.benches["cifar10"].pretraining
@@ -117,17 +125,14 @@ def _laptop() -> Scale:
     cifar = replace(
         first.benches["cifar10"],
         pretraining=replace(wide, view=protocol.CIFAR_VIEW),
-        joint=from_scratch(
+        joint=_joint(
             from_pixels,
-            pnb=replace(from_pixels, labelled_share=protocol.PN_SHARE),
-            vpu=replace(protocol.VPU, epochs=20, batch_size=512, lr=1e-4, mixup_weight=0.03),
-            selfpu=brief_selfpu(512, _equal_epochs(5, 2 + 2 / 3)),
+            replace(protocol.VPU, epochs=20, batch_size=512, lr=1e-4, mixup_weight=0.03),
+            brief_selfpu(512, _equal_epochs(5, 2 + 2 / 3)),
         ),
         pnu_pretraining=first.benches["cifar10"].pretraining,
-        starts_at_probe=True,
-        finetune_rates=_RATES,
-        stability_rate=1e-4,
         plain_view=("cifar", protocol.CIFAR_VIEW),
+        **_CAREFUL,
     )
     # At least ten passes over the labelled sentences, of which a step has 16: 80 steps are 13 passes over 100 of them,
     # but 1.3 over 1,000.
@@ -145,8 +150,6 @@ def _part() -> Scale:
     epochs = 15
     # The rate as benchmarks/mnist_choices.py chose it: ten epochs' worth of steps are few.
     short = replace(whole.pretraining.config, epochs=epochs, batch_size=256, lr=3e-3)
-    # Views help nnPU and uPU there by 2 and 4 points of held-out risk; the others of their family get them too.
-    joint = replace(protocol.FINETUNE, epochs=_equal_epochs(epochs, 1), batch_size=256, augment=True)
     mnist = replace(
         whole,
         data=DataSpec("mnist", 0, n_train=10_000),
@@ -155,12 +158,8 @@ def _part() -> Scale:
         pretraining=replace(whole.pretraining, config=short),
         probe=replace(protocol.PROBE, batch_size=1024),
         finetune=replace(protocol.FINETUNE, epochs=10, batch_size=256),
-        joint=from_scratch(
-            joint,
-            pnb=replace(joint, labelled_share=protocol.PN_SHARE),
-            vpu=replace(protocol.VPU, epochs=_equal_epochs(epochs, 2), batch_size=256, lr=3e-4),
-            selfpu=brief_selfpu(256, _equal_epochs(epochs, 2 + 2 / 3)),
-        ),
+        # Views help nnPU and uPU there by 2 and 4 points of held-out risk; the others of their family get them too.
+        joint=_equal_joint(epochs, batch_size=256, vpu_rate=3e-4),
         stability_epochs=epochs,
     )
     return Scale("part", "10,000 rows of MNIST, narrow networks", {"mnist": mnist}, has_papers_rows=False)
@@ -170,7 +169,6 @@ def _digits() -> Scale:
     """Scikit-learn's digits in place of MNIST: a second or two a cell, so that every question gets its seeds."""
     epochs = 12
     short = replace(protocol.PRETRAIN, epochs=epochs, batch_size=128, optimizer="adam", lr=3e-3, warmup_epochs=1.0)
-    joint = replace(protocol.FINETUNE, epochs=_equal_epochs(epochs, 1), batch_size=128, augment=True)
     view = replace(protocol.WEAK_DIGIT_VIEW, mean=(0.305,), std=(0.376,))  # of these pixels
     mnist = replace(
         _part().benches["mnist"],
@@ -180,12 +178,7 @@ def _digits() -> Scale:
         pretraining=Pretraining("", short, "digit", view),
         probe=replace(protocol.PROBE, epochs=60, batch_size=512),
         finetune=replace(protocol.FINETUNE, epochs=10, batch_size=128),
-        joint=from_scratch(
-            joint,
-            pnb=replace(joint, labelled_share=protocol.PN_SHARE),
-            vpu=replace(protocol.VPU, epochs=_equal_epochs(epochs, 2), batch_size=128, lr=1e-3),
-            selfpu=brief_selfpu(128, _equal_epochs(epochs, 2 + 2 / 3)),
-        ),
+        joint=_equal_joint(epochs, batch_size=128, vpu_rate=1e-3),
         stability_epochs=epochs,
         plain_view=("digit", view),
     )
@@ -206,18 +199,13 @@ def _smoke() -> Scale:
         pretraining=Pretraining("", short, "digit", protocol.DIGIT_VIEW),
         probe=replace(protocol.PROBE, epochs=8, batch_size=256, lr=3e-2),
         finetune=replace(protocol.FINETUNE, epochs=2, batch_size=128),
-        joint=from_scratch(
-            joint,
-            pnb=replace(joint, labelled_share=protocol.PN_SHARE),
-            vpu=replace(protocol.VPU, epochs=2, batch_size=128, lr=1e-3, labelled_share=None),
-            selfpu=brief_selfpu(128),
+        joint=_joint(
+            joint, replace(protocol.VPU, epochs=2, batch_size=128, lr=1e-3, labelled_share=None), brief_selfpu(128)
         ),
         stability_epochs=4,  # enough for a curve with a second half
         seeds=2,
-        starts_at_probe=True,
-        finetune_rates=_RATES,
-        stability_rate=1e-4,
         plain_view=("digit", protocol.DIGIT_VIEW),
+        **_CAREFUL,
     )
     cifar = replace(
         mnist,

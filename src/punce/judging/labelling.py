@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -165,17 +166,21 @@ def _evidence(groups: _Groups, prior: PriorEstimate, rng: np.random.Generator) -
     real = split.at(~is_p)
     depth = 1.0 - real.valley / float(np.mean([one.valley for one in normal]))
     sharper = real.sharpness - float(np.mean([one.sharpness for one in normal]))
-    gap, evidence = depth + 10.0 * sharper, 0.0
-    guessed = ~is_p & (split.guess == 1.0)
-    if gap > _CLEAR:
-        aucs = (auc_between(scores[is_p], scores[guessed]), _auc_of_columns(groups.smoother, is_p, guessed))
-        error = np.sqrt((is_p.sum() + guessed.sum() + 1) / (12.0 * is_p.sum() * guessed.sum()))
-        limits = (base + errors * error for base, errors in (_SCORES_DIFFER, _COLUMNS_DIFFER))
-        evidence = max((auc - 0.5) / limit for auc, limit in zip(aucs, limits, strict=True))
+    gap = depth + 10.0 * sharper
+    evidence = _difference(groups, ~is_p & (split.guess == 1.0)) if gap > _CLEAR else 0.0
     if depth > 0.05 and sharper > -0.03:  # not clear, but no contradiction: only a large difference counts
         ratio = float(real.guess.mean()) / max(prior.high, 0.003)
         evidence = max(evidence, np.log(ratio) / np.log(_TOO_MANY))
     return float(gap), float(evidence)
+
+
+def _difference(groups: _Groups, guessed: Flags) -> float:
+    """How far labelled rows are from the guessed positives, by scores and by columns, in units of its limit."""
+    is_p, scores = groups.is_p, groups.scores
+    aucs = (auc_between(scores[is_p], scores[guessed]), _auc_of_columns(groups.smoother, is_p, guessed))
+    error = np.sqrt((is_p.sum() + guessed.sum() + 1) / (12.0 * is_p.sum() * guessed.sum()))
+    limits = (base + errors * error for base, errors in (_SCORES_DIFFER, _COLUMNS_DIFFER))
+    return float(max((auc - 0.5) / limit for auc, limit in zip(aucs, limits, strict=True)))
 
 
 def _auc_of_columns(smoother: Smoother, is_p: Flags, guessed: Flags) -> float:
@@ -228,11 +233,7 @@ def widened(metrics: PUMetrics, check: LabellingCheck, *, always: bool = False) 
     if not check.fires and not always:
         return metrics
 
-    def wide(estimate: Estimate, mix: str, name: str) -> Estimate:
-        if estimate.reason or np.isnan(estimate.low):
-            return estimate
-        low, high = _wider((estimate.low, estimate.high), check.ranges[mix][name])
-        return stated(replace(estimate, low=low, high=high))
+    wide = partial(_wide, check)
 
     def wide_mix(mix: MixMetrics, which: str) -> MixMetrics:
         precision, accuracy, f1 = (wide(getattr(mix, name), which, name) for name in ("precision", "accuracy", "f1"))
@@ -245,6 +246,13 @@ def widened(metrics: PUMetrics, check: LabellingCheck, *, always: bool = False) 
         unlabelled=wide_mix(metrics.unlabelled, "unlabelled"),
         population=wide_mix(metrics.population, "population"),
     )
+
+
+def _wide(check: LabellingCheck, estimate: Estimate, mix: str, name: str) -> Estimate:
+    if estimate.reason or np.isnan(estimate.low):
+        return estimate
+    low, high = _wider((estimate.low, estimate.high), check.ranges[mix][name])
+    return stated(replace(estimate, low=low, high=high))
 
 
 def widened_prior(prior: PriorEstimate, check: LabellingCheck) -> PriorEstimate:

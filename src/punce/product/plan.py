@@ -167,13 +167,7 @@ class RunFolder:
             if self.path.is_dir() and any(entry.name != _LOCK for entry in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no punce run; name another folder with --out")
             return False
-        try:
-            saved = dict(json.loads(file.read_text()))
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
-        if saved.pop("finished", False):
-            raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
-        asked, before = _flat(self._config), _flat({k: v for k, v in saved.items() if k not in ("ran", "reading")})
+        asked, before = _flat(self._config), _flat(self._unfinished(file))
         different = [key for key in asked.keys() | before.keys() if asked.get(key) != before.get(key)]
         if different:
             what = ", ".join(f"{key} was {before.get(key)!r}" for key in sorted(different))
@@ -188,6 +182,16 @@ class RunFolder:
             if json.loads((self.path / "config.json").read_text())["finished"]:
                 shutil.rmtree(self.work, ignore_errors=True)
                 (self.path / _LOCK).unlink(missing_ok=True)
+
+    def _unfinished(self, file: Path) -> dict[str, Any]:
+        """What was asked of the run that was interrupted."""
+        try:
+            saved = dict(json.loads(file.read_text()))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
+        if saved.pop("finished", False):
+            raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
+        return {key: value for key, value in saved.items() if key not in ("ran", "reading")}
 
     def forget(self) -> None:
         """Remove a folder in which nothing was trained yet."""

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 
 from punce.product.review.store import ReviewFolder
 from punce.report import ReportContent
-from tests.browser import browser  # noqa: F401
+from tests.browser import Watched, browser  # noqa: F401
 from tests.copies import punce_command
 
 from .runs import truth_of, write_table
@@ -27,12 +26,7 @@ from .runs import truth_of, write_table
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1100, "height": 850}
 
 
-@dataclass
-class Visit:
-    page: Any
-    messages: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
+class Visit(Watched):
     def judge(self, n: int) -> None:
         """Type the true verdict of the next `n` rows."""
         for _ in range(n):
@@ -62,9 +56,6 @@ def visit(browser: Any) -> Iterator[Any]:  # noqa: F811
     def go(url: str, **options: Any) -> Visit:
         contexts.append(browser.new_context(**options))
         seen = Visit(contexts[-1].new_page())
-        seen.page.on("console", lambda message: seen.messages.append(message.text))
-        seen.page.on("pageerror", lambda error: seen.messages.append(str(error)))
-        seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.goto(url)
         seen.page.wait_for_selector("#desk[aria-busy=false]")
         return seen

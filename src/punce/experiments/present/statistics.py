@@ -90,11 +90,8 @@ def standing(group: Mapping[K, BySeed]) -> Standing | None:
     seeds = common_seeds(measured)
     if len(measured) < 2 or not seeds:
         return None
-    means = {
-        name: math.fsum(values[seed] for seed in seeds) / len(seeds)
-        for name, values in measured.items()
-        if seeds <= values.keys()
-    }
+    complete = {name: values for name, values in measured.items() if seeds <= values.keys()}
+    means = {name: math.fsum(values[seed] for seed in seeds) / len(seeds) for name, values in complete.items()}
     best = max(means, key=lambda name: means[name])
     # Equal means share the place: the order of the columns must not decide who is bold.
     ties = frozenset(name for name, mean in means.items() if means[best] - mean < _NO_SPREAD)

@@ -19,7 +19,7 @@ from punce.models.known_rows import known_share
 from punce.models.portfolio.logistic import logistic, soft_targets, solved, weighted_logistic
 from punce.models.portfolio.problem import Flags, HeadProblem, Linear, linear
 from punce.models.portfolio.ridge import Ridge
-from punce.models.tabular.kernel import Basis, radial
+from punce.models.tabular.kernel import Basis, best_basis, radial
 from punce.models.tabular.trees import Trees, forest_trees
 from punce.risks import NNPU
 from punce.stages.probe import ProbeConfig, probe
@@ -68,9 +68,7 @@ def kernel(problem: HeadProblem) -> Head:
         (scale, Ridge(own, weights / weights.sum(), problem.is_p[rows], problem.truths[rows]))
         for scale, own in radial(x, centres, _WIDTHS)
     ]
-    scale, ridge = max(tried, key=lambda pair: pair[1].auc)
-    weight, bias = ridge.solved(problem.prior)
-    return Basis(np.arange(x.shape[1]), centres, np.array([scale]), weight, np.array([bias]))
+    return best_basis(tried, np.arange(x.shape[1]), centres, problem.prior)
 
 
 def nnpu(problem: HeadProblem) -> Head:

@@ -135,9 +135,14 @@ def _fitted(lesson: Lesson, x: Values, fold: int, n_centres: int) -> Arrays:
     # Positives and all others weigh one half each.
     weights = np.concatenate([0.5 * own / own.sum() for own in map(lesson.weights_of, (positive, others))])
     tried = [(scale, Ridge(own, weights, is_p, known)) for scale, own in _features(x[np.ix_(rows, used)], centres)]
+    return best_basis(tried, used, centres, lesson.prior).arrays()
+
+
+def best_basis(tried: Sequence[tuple[float, Ridge]], used: Rows, centres: Values, prior: float) -> Basis:
+    """The scale whose ridge ranks left-out rows best, solved."""
     scale, ridge = max(tried, key=lambda pair: pair[1].auc)
-    weight, bias = ridge.solved(lesson.prior)
-    return Basis(used, centres, np.array([scale]), weight, np.array([bias])).arrays()
+    weight, bias = ridge.solved(prior)
+    return Basis(used, centres, np.array([scale]), weight, np.array([bias]))
 
 
 def _features(x: Values, centres: Values) -> Iterator[tuple[float, Floats]]:

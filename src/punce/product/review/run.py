@@ -72,12 +72,7 @@ class ScoredRun:
 
 def scored_run(folder: Path) -> ScoredRun:
     """Read a finished run; no model and no rows are loaded."""
-    if not (folder / "config.json").exists():
-        raise InputError(f"{folder} holds no config.json: it is not a run folder of punce fit")
-    config = load_json(folder / "config.json")
-    if not isinstance(config, dict) or not config.get("finished"):
-        raise InputError(f"{folder} holds a run that is not finished; repeat its punce fit")
-    _check_config(config, folder / "config.json")
+    config = _finished_config(folder)
     listed = _ranked_list(folder).sort_values("row")
     threshold, claims = _claimed(folder / "metrics.json")
     leaked = listed["row"][listed["seen_in_training"].astype(bool) & (listed["judged"] != "")]
@@ -92,6 +87,16 @@ def scored_run(folder: Path) -> ScoredRun:
         claims=claims,
         leaked=frozenset(leaked.tolist()),
     )
+
+
+def _finished_config(folder: Path) -> dict[str, Any]:
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder} holds no config.json: it is not a run folder of punce fit")
+    config = load_json(folder / "config.json")
+    if not isinstance(config, dict) or not config.get("finished"):
+        raise InputError(f"{folder} holds a run that is not finished; repeat its punce fit")
+    _check_config(config, folder / "config.json")
+    return config
 
 
 def _check_config(config: dict[str, Any], file: Path) -> None:
