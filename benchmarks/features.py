@@ -6,8 +6,9 @@
     python benchmarks/features.py summary                                     # results/features.json, no new runs
     python benchmarks/pages.py                                                # the table of docs/when-to-use.md
 
-`run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features
-and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the default; the catalogue has
+`run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features,
+whitened patches of pictures, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
+default; the catalogue has
 more). The default is what `Portfolio` makes of the features and heads that it would have tried by itself. Beside
 them: a logistic regression of labelled against unlabelled rows, its penalty by cross-validated AUC of labelled against
 unlabelled rows ("P against U"), a linear layer on nnPU on raw and on puNCE's features, and a logistic regression on all
@@ -55,7 +56,7 @@ from punce.encoders.static import StaticVectors
 from punce.experiments.true_metrics import true_metrics
 from punce.models import FitSettings
 from punce.models.network import as_tensor
-from punce.models.portfolio.candidates import WORDS, Candidates
+from punce.models.portfolio.candidates import PATCHES, RAW, WORDS, Candidates
 from punce.models.portfolio.contrastive import Recipe
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.heads import DEFAULT, HEADS, HeadProblem
@@ -178,7 +179,7 @@ def run_cell(cell: Cell, data: Data, keep: Path | None, heads: tuple[str, ...]) 
     settings = settings_of(sample, cell.seed)
     candidates = Candidates.fit(train, sample.labels, settings, device, heads=heads, losses=LOSSES)
     seconds = time.perf_counter() - began
-    tried = ["raw", "infonce", *Recipe.of(train.x).losses, WORDS]
+    tried = [RAW, PATCHES, "infonce", *Recipe.of(train.x).losses, WORDS]
     default = Portfolio.weighed(candidates.only(tried, DEFAULT), sample.labels)
     scores = alone(candidates, test)
     scores[OURS] = default.score(test)

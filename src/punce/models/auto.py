@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
 from punce.labels import Labels
 from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape
+from punce.models.portfolio.costs import first_reduction, reduced
 from punce.models.portfolio.model import FeatureModel, Portfolio, about_width
 from punce.models.portfolio.readers import Given
 from punce.models.route import FitSettings, Fitted, Floats, State
@@ -23,10 +25,15 @@ class AutoRoute:
     def __init__(self) -> None:
         self._model: NetworkRoute | FeatureModel | Portfolio = NetworkRoute()
         self._row_shape: tuple[int, ...] = ()
+        self._factor = 1  # by which large pictures are reduced
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The rows themselves; wide embeddings by their main directions, which is all that the heads will see."""
-        return X
+        """The rows themselves; large pictures as the features will see them."""
+        if settings.loss != "auto" or np.ndim(X) != 4:
+            return X
+        x = as_tensor(X)
+        factor = first_reduction(tuple(x.shape[1:]))
+        return X if factor == 1 else reduced(x, factor)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted candidates, or the network that was asked for."""
@@ -37,8 +44,10 @@ class AutoRoute:
         if x.dim() == 2:
             self._model, fitted = FeatureModel.fit(x.numpy(), labels, settings)
             return replace(fitted, notes=(*about_width(x.shape[1]), *fitted.notes))
-        self._model, fitted = Portfolio.fit(Given(x), labels, settings, check_device(settings.device))
-        return fitted
+        self._factor = first_reduction(self._row_shape)
+        small = reduced(x, self._factor)
+        self._model, fitted = Portfolio.fit(Given(small), labels, settings, check_device(settings.device))
+        return replace(fitted, notes=(*_about_size(small, self._factor), *fitted.notes))
 
     def score(self, X: Any) -> Floats:
         """Shape: (n,)."""
@@ -58,14 +67,15 @@ class AutoRoute:
             return X
         x = as_tensor(X)
         check_row_shape(x, self._row_shape)
-        return x.numpy() if x.dim() == 2 else Given(x)
+        return x.numpy() if x.dim() == 2 else Given(reduced(x, self._factor))
 
     def state(self) -> State:
         """That of the network, or of the portfolio with the shape of a row."""
         tensors, content = self._model.state()
         if isinstance(self._model, NetworkRoute):
             return tensors, content
-        return tensors, {"how": _PORTFOLIO, "row_shape": list(self._row_shape), _PORTFOLIO: content}
+        of_rows = {"row_shape": list(self._row_shape), "factor": self._factor}
+        return tensors, {"how": _PORTFOLIO, **of_rows, _PORTFOLIO: content}
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> AutoRoute:
@@ -74,7 +84,13 @@ class AutoRoute:
         if content.get("how") != _PORTFOLIO:
             route._model = NetworkRoute.from_state(tensors, content)
             return route
-        route._row_shape = tuple(map(int, content["row_shape"]))
+        route._row_shape, route._factor = tuple(map(int, content["row_shape"])), int(content.get("factor", 1))
         kind = FeatureModel if len(route._row_shape) == 1 else Portfolio
         route._model = kind.from_state(tensors, content[_PORTFOLIO])
         return route
+
+
+def _about_size(x: Tensor, factor: int) -> tuple[str, ...]:
+    """A note on pictures that are reduced."""
+    size = f"{x.shape[3]} × {x.shape[2]} pixels"
+    return (f"pictures were reduced to {size} before anything was learned from them",) if factor > 1 else ()

@@ -41,7 +41,7 @@ class ImageRoute:
         """Choose how to read the pictures, and return what the first prior is estimated on: features, or pixels."""
         if not is_pretrained(settings.encoder):
             self._notes = _why_from_scratch(X, settings.encoder)
-            return _pixels(X)
+            return self._reader.prepare(_pixels(X), settings)
         encoder = vision_for(X, settings.encoder)
         encoder.to(check_device(settings.device))
         tunes = settings.transfer == "finetune"

@@ -23,6 +23,11 @@ _SECONDS = 0.5  # of timed steps, at least
 LONG_RUN = 10.0  # seconds; shorter runs are not announced
 
 
+def say(text: str) -> None:
+    """A line of plain text on stderr, where progress is shown."""
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True, markup=False)
+
+
 class StageProgress:
     """Progress of one stage, counted in steps; says nothing if not `shown`. It goes to stderr unless told otherwise."""
 

@@ -15,13 +15,14 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.known_rows import known_weight
 from punce.models.portfolio.contrastive import trained
 from punce.models.portfolio.heads import DEFAULT, HEADS, SPARSE, Head, HeadProblem
-from punce.models.portfolio.readers import Counted, Given, Raw, Reader
+from punce.models.portfolio.patches import Patches, has_patches
+from punce.models.portfolio.readers import Counted, Given, Patched, Raw, Reader
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Flags, Floats
 from punce.models.tabular.model import scale_of, stratified_folds
 from punce.training.parallel import in_parallel
 
 Rows = npt.NDArray[np.intp]
-RAW, WORDS = "raw", "words"
+RAW, PATCHES, WORDS = "raw", "patches", "words"
 _FOLDS = 5
 _FEWEST_FOR_SCALE = 2  # unlabelled rows of a fold that have a centre and a spread
 _MANY = 200  # labelled rows from which three folds hold enough of them
@@ -72,15 +73,13 @@ class Candidates:
         heads: Sequence[str] = DEFAULT,
         losses: Sequence[str] | None = None,
     ) -> Candidates:
-        """Every one of the `heads` on raw features, on InfoNCE's, and on those of `losses` that use labels."""
+        """Every one of the `heads` on untrained features, on InfoNCE's, and on those of `losses` that use labels."""
         n_labelled = int((labels == POSITIVE).sum())
         n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
         folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
         settings.used[LEARNED_FROM_KNOWN] = True
         learned = trained(rows.x, labels, folds, settings, device, losses)
-        readers: dict[str, Sequence[Reader]] = {RAW: (Raw.fit(rows.x, settings.random_state),), **learned.readers}
-        if rows.counts is not None:
-            readers[WORDS] = (Counted(),)
+        readers = {**_untrained(rows, settings.random_state), **learned.readers}
         members, held_out = [], {}
         for features, own in readers.items():
             for head, (fitted, scores) in _cross_fitted_heads(own, rows, labels, folds, settings, heads).items():
@@ -96,6 +95,16 @@ class Candidates:
         members = [m for m in self.members if m.features in features and m.head in heads]
         readers = {name: own for name, own in self.readers.items() if name in features}
         return Candidates(readers, members, {m.name: self.held_out[m.name] for m in members}, self.folds, self.history)
+
+
+def _untrained(rows: Given, seed: int) -> dict[str, Sequence[Reader]]:
+    """The rows' own numbers, pictures also by patches, texts also by words."""
+    readers: dict[str, Sequence[Reader]] = {RAW: (Raw.fit(rows.x, seed),)}
+    if has_patches(rows.x):
+        readers[PATCHES] = (Patched(Patches.fit(rows.x, seed)),)
+    if rows.counts is not None:
+        readers[WORDS] = (Counted(),)
+    return readers
 
 
 def _cross_fitted_heads(

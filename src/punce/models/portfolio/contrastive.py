@@ -22,11 +22,13 @@ from punce.encoders import Encoder, build_encoder, row_options
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.models.heads import trained_fast
+from punce.models.portfolio.costs import affordable_epochs, can_be_halved, expected, reduced
 from punce.models.portfolio.memorised import about_memory, as_history, seen_and_held_out
 from punce.models.portfolio.readers import Given, Learned
 from punce.models.route import FitSettings
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.training.parallel import in_parallel
+from punce.training.progress import say
 from punce.training.random_stream import seeded
 from punce.views import View, build_view
 
@@ -38,7 +40,6 @@ MOST_ROWS = 50_000
 """Rows that an encoder is trained on; every row is scored."""
 _FEWEST_ROWS = 200  # below this an encoder learns the noise of the rows
 _SHARE_BEFORE = 0.8  # of the epochs of one pretraining, without labels; the loss with labels takes as much again
-_MOST_FLOPS = 4e12  # of one pretraining: about two minutes of one core
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,27 @@ class Recipe:
         if x.dim() == 2:
             options = {"in_features": x.shape[1], "width": 0.05}
             return cls({"name": "mlp", "options": options}, "embedding", ("scl",), 100_000)
-        is_coloured = x.shape[1] == 3
-        name, width = ("allconv", 0.25) if is_coloured else ("mlp", 0.2)
+        is_coloured, is_square = x.shape[1] == 3, x.shape[2] == x.shape[3]
+        name, width = ("allconv" if is_square else "resnet18", 0.25) if is_coloured else ("mlp", 0.2)
         options = {**row_options(name, tuple(x.shape[1:])), "width": width}
         view = "crop_flip_colour" if is_coloured else "digit"
         return cls({"name": name, "options": options}, view, ("punce",), 900_000)
 
-    def epochs(self, n_rows: int, encoder: Encoder, row: Tensor) -> int:
-        """Of one pretraining: enough to see `rows_seen` rows, at most 40, within the budget of operations."""
-        most = _MOST_FLOPS / (n_rows * _flops(encoder, row))
-        return max(2, min(40, round(self.rows_seen / n_rows), int(most)))
+    @classmethod
+    def affordable(cls, x: Tensor) -> tuple[Recipe, int, int]:
+        """The recipe, by how much pictures are reduced for it, and the epochs of one pretraining.
+
+        Epochs are enough to see `rows_seen` rows, at most 40, within the budget of operations.
+        """
+        factor = 1
+        while True:
+            row = reduced(x[:1], factor)
+            recipe, shape = cls.of(row), tuple(row.shape[1:])
+            most = affordable_epochs(len(x), recipe.encoder, shape)
+            if not can_be_halved(shape, most):
+                break
+            factor *= 2
+        return recipe, factor, max(2, min(40, round(recipe.rows_seen / len(x)), int(most)))
 
 
 @dataclass(frozen=True)
@@ -94,33 +106,60 @@ def trained(
     """
     if len(x) < _FEWEST_ROWS:
         return Trained({}, [], ())
-    recipe, rows = Recipe.of(x), _thinned(labels, settings.random_state)
-    own, known, of = x[rows].to(device), labels[rows], folds[rows]
+    rows = _thinned(labels, settings.random_state)
+    given, known, of = x[rows], labels[rows], folds[rows]
+    plan = _Plan.of(given, of, settings, losses)
+    own = reduced(given, plan.factor).to(device)
     with seeded(settings.random_state, device):
-        encoder = build_encoder(recipe.encoder["name"], **recipe.encoder["options"]).to(device)
-    view = build_view(recipe.view).fit(own)
-    epochs = settings.epochs or recipe.epochs(len(own), encoder, own[:1])
-    run = _Pretraining(own, view, settings, _batch_size(len(own)))
-    first = max(1, round(_SHARE_BEFORE * epochs))
-    history = run(encoder, "infonce", np.zeros_like(known), first, "infonce")
-    made = partial(Learned.of, spec=recipe.encoder, view=view, view_name=recipe.view, x=own, seed=settings.random_state)
-    n_folds = int(folds.max()) + 1
-    more = max(1, round(_SHARE_BEFORE * epochs / n_folds))
-    settings.used["pretrained"] = {"infonce": first, "rows": len(own)}
+        encoder = build_encoder(plan.recipe.encoder["name"], **plan.recipe.encoder["options"]).to(device)
+    run = _Pretraining(own, build_view(plan.recipe.view).fit(own), settings, _batch_size(len(own)))
+    settings.used["pretrained"] = plan.in_words(own)
+    run.announce(encoder, plan)
+    history = run(encoder, "infonce", np.zeros_like(known), plan.first, "infonce")
+    made = partial(plan.made, view=run.view, x=own, seed=settings.random_state)
     readers: dict[str, tuple[Learned, ...]] = {"infonce": (made(encoder),)}
-    for loss in recipe.losses if losses is None else losses:
-        tasks = [partial(_continued, run, encoder, loss, known, of == k, more, k) for k in range(n_folds)]
-        encoders, histories = _loaded(encoder, in_parallel(tasks))
+    for loss in plan.losses:
+        encoders, histories = run.in_folds(encoder, loss, known, of, plan.more)
         readers[loss] = tuple(map(made, encoders))
         history = [*history, *histories[0]]
-        settings.used["pretrained"][loss] = f"{n_folds} x {more}"
-    memory = {
-        loss: seen_and_held_out(made_for, Given(own), known, of)
-        for loss, made_for in readers.items()
-        if loss != "infonce"
-    }
+    memory = {loss: seen_and_held_out(readers[loss], Given(given), known, of) for loss in plan.losses}
     settings.used["labelled_rows"] = memory
     return Trained(readers, [*history, *as_history(memory)], about_memory(memory))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is trained for some rows: `first` epochs without labels, `more` for each fold and loss that uses them."""
+
+    recipe: Recipe
+    factor: int
+    """By which pictures are reduced."""
+    first: int
+    more: int
+    n_folds: int
+    losses: tuple[str, ...]
+
+    @classmethod
+    def of(cls, x: Tensor, folds: Rows, settings: FitSettings, losses: Sequence[str] | None) -> _Plan:
+        recipe, factor, epochs = Recipe.affordable(x)
+        n_folds, share = int(folds.max()) + 1, _SHARE_BEFORE * (settings.epochs or epochs)
+        first, more = (max(1, round(share / parts)) for parts in (1, n_folds))
+        return cls(recipe, factor, first, more, n_folds, recipe.losses if losses is None else tuple(losses))
+
+    @property
+    def epochs(self) -> int:
+        """Of everything together."""
+        return self.first + self.more * self.n_folds * len(self.losses)
+
+    def in_words(self, x: Tensor) -> dict[str, Any]:
+        """As the run folder tells it. Shape: x (n, ...), what the encoder is trained on."""
+        epochs = {"infonce": self.first, **dict.fromkeys(self.losses, f"{self.n_folds} x {self.more}")}
+        smaller = {"pixels": list(x.shape[2:])} if self.factor > 1 else {}
+        return {**epochs, "rows": len(x), **smaller}
+
+    def made(self, encoder: Encoder, view: View, x: Tensor, seed: int) -> Learned:
+        """Features of a trained encoder."""
+        return Learned.of(encoder, self.recipe.encoder, view, self.recipe.view, x, seed, self.factor)
 
 
 def _loaded(encoder: Encoder, found: Iterable[Continued]) -> tuple[list[Encoder], list[list[dict[str, Any]]]]:
@@ -152,6 +191,22 @@ class _Pretraining:
         with trained_fast(encoder, told):
             return pretrain(encoder, self.view, self.x, labels, built, config, folder=folder, progress=told.progress)
 
+    def in_folds(
+        self, encoder: Encoder, loss: str, labels: Labels, folds: Rows, epochs: int
+    ) -> tuple[list[Encoder], list[list[dict[str, Any]]]]:
+        """For each fold, the encoder trained on with the labels of that fold hidden, and the history."""
+        n_folds = int(folds.max()) + 1
+        tasks = [partial(_continued, self, encoder, loss, labels, folds == k, epochs, k) for k in range(n_folds)]
+        return _loaded(encoder, in_parallel(tasks))
+
+    def announce(self, encoder: Encoder, plan: _Plan) -> None:
+        """Say how long it will take, before it begins."""
+        if not self.settings.progress:
+            return
+        steps = plan.epochs * max(1, len(self.x) // self.batch_size)
+        if about := expected(encoder, self.x, self.batch_size, steps):
+            say(f"features of {len(self.x):,} rows: {about} ({plan.epochs} epochs in all)")
+
 
 def _continued(
     run: _Pretraining, encoder: Encoder, loss: str, labels: Labels, hidden: npt.NDArray[np.bool_], epochs: int, k: int
@@ -171,23 +226,3 @@ def _thinned(labels: Labels, seed: int) -> Rows:
 
 def _batch_size(n_rows: int) -> int:
     return min(1024, max(64, n_rows // 8))
-
-
-def _flops(encoder: Encoder, row: Tensor) -> float:
-    """Of one row's two views, forward and backward: six operations for each weight, as often as it is used."""
-    uses = 0.0
-
-    def count(module: torch.nn.Module, _: Any, output: Tensor) -> None:
-        nonlocal uses
-        weight = getattr(module, "weight", None)
-        if weight is not None and weight.dim() > 1:
-            uses += weight.numel() * (output[0, 0].numel() if output.dim() == 4 else 1)
-
-    hooks = [module.register_forward_hook(count) for module in encoder.modules()]
-    with torch.no_grad():
-        encoder.eval()
-        encoder.features(torch.zeros(1, *row.shape[1:], device=row.device))
-        encoder.train()
-    for hook in hooks:
-        hook.remove()
-    return 12.0 * uses

@@ -12,14 +12,16 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Encoder, build_encoder
+from punce.models.portfolio.costs import reduced
 from punce.models.portfolio.directions import Directions
+from punce.models.portfolio.patches import Patches
 from punce.models.route import State, under
 from punce.stages.probe import extract_features
 from punce.views import View, build_view
 
 Values = npt.NDArray[np.float32]
 _DIRECTIONS, _ENCODER = "directions.", "encoder."
-_COUNTED = "counted"
+_COUNTED, _PATCHED = "counted", "patched"
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,22 @@ class Raw:
 
 
 @dataclass(frozen=True)
+class Patched:
+    """Likeness to patches that nobody trained. Shape: (n, C, H, W) -> (n, M)."""
+
+    patches: Patches
+
+    def __call__(self, rows: Given) -> Values:
+        """Features of rows."""
+        return self.patches(rows.x)
+
+    def state(self) -> State:
+        """Everything as tensors."""
+        own = {"kernel": self.patches.kernel, "bias": self.patches.bias}
+        return _tensors(self.patches.directions) | own, {_PATCHED: True}
+
+
+@dataclass(frozen=True)
 class Learned:
     """The features of a trained encoder. Shape: (n, ...) -> (n, M)."""
 
@@ -84,24 +102,28 @@ class Learned:
     view: View
     view_name: str
     directions: Directions
+    factor: int = 1
+    """By which pictures are reduced before the encoder sees them."""
 
     @classmethod
-    def of(cls, encoder: Encoder, spec: dict[str, Any], view: View, view_name: str, x: Tensor, seed: int) -> Learned:
-        """A trained encoder and the directions of its features."""
-        return cls(encoder, spec, view, view_name, Directions.fit(_encoded(encoder, view, x), seed))
+    def of(
+        cls, encoder: Encoder, spec: dict[str, Any], view: View, view_name: str, x: Tensor, seed: int, factor: int
+    ) -> Learned:
+        """A trained encoder and the directions of its features of `x`, rows as it was trained on them."""
+        return cls(encoder, spec, view, view_name, Directions.fit(_encoded(encoder, view, x), seed), factor)
 
     def __call__(self, rows: Given) -> Values:
         """Features of rows."""
-        return self.directions(_encoded(self.encoder, self.view, rows.x))
+        return self.directions(_encoded(self.encoder, self.view, reduced(rows.x, self.factor)))
 
     def state(self) -> State:
         """Weights as tensors; encoder and view as JSON."""
         own = {f"{_ENCODER}{k}": v.detach().cpu().contiguous() for k, v in self.encoder.state_dict().items()}
         view = {"name": self.view_name, "options": asdict(self.view)}  # type: ignore[call-overload]
-        return _tensors(self.directions) | own, {"encoder": self.spec, "view": view}
+        return _tensors(self.directions) | own, {"encoder": self.spec, "view": view, "factor": self.factor}
 
 
-Reader = Raw | Learned | Counted
+Reader = Raw | Patched | Learned | Counted
 
 
 def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Reader:
@@ -110,13 +132,16 @@ def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any])
         return Counted()
     arrays = {name: tensor.numpy() for name, tensor in under(tensors, _DIRECTIONS).items()}
     directions = Directions.from_arrays(arrays)
+    if content.get(_PATCHED):
+        return Patched(Patches(tensors["kernel"], tensors["bias"], directions))
     if "encoder" not in content:
         return Raw(directions)
     spec, view = content["encoder"], content["view"]
     with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
         encoder = build_encoder(spec["name"], **spec["options"])
     encoder.load_state_dict(under(tensors, _ENCODER), assign=True)
-    return Learned(encoder.eval(), spec, build_view(view["name"], **view["options"]), view["name"], directions)
+    built = build_view(view["name"], **view["options"])
+    return Learned(encoder.eval(), spec, built, view["name"], directions, int(content.get("factor", 1)))
 
 
 def _flat(x: Tensor) -> Values:
