@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TOP_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
 
-_SHOWN = ("choosing.md", "training.md")  # whose first block stands by itself
+_SHOWN = ("training.md",)  # whose first block stands by itself
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -53,13 +53,13 @@ def blocks(page: Path, language: str) -> list[str]:
 # Python ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_python_blocks_of_the_readme_the_first_hour_and_the_stages_run_and_learn(number: int) -> None:
+@pytest.mark.parametrize("number", range(3))
+def test_python_blocks_of_the_readme_and_the_stages_run_and_learn(number: int) -> None:
     torch.manual_seed(0)
     namespace: dict[str, Any] = {"__name__": "readme"}
     namespace["print"] = lambda *_: None
     shown = [*blocks(README, "python"), *(blocks(ROOT / "docs" / name, "python")[0] for name in _SHOWN)]
-    assert len(shown) == 4
+    assert len(shown) == 3
     exec(compile(shown[number], f"block {number}", "exec"), namespace)
     if "probabilities" in namespace:
         assert true_metrics(namespace["y"], namespace["probabilities"], threshold=0.5).accuracy > 0.75

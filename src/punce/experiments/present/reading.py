@@ -18,26 +18,28 @@ from punce.stages.transfer import EpochConfig
 TITLE = "Positive Unlabeled Contrastive Learning, reproduced"
 
 
+_EPOCH = (
+    "The paper's own numbers stand beside ours. In PU-selected columns the epoch was chosen without negatives; in "
+    "oracle columns it was chosen with true test labels."
+)
+_SIZE = (
+    "These runs are sized for a CPU. The paper trained its full networks for 200 epochs (MNIST) and 300 (CIFAR) in "
+    "batches of 1024 and 2048. A claim that does not show here may show at full size."
+)
+
+
 def opening(scale: Scale, grids: Mapping[str, Grid]) -> list[str]:
     """What was run and what the numbers can and cannot say."""
-    paragraphs = [
-        f"The tables and figures of the paper at scale {scale.name} ({scale.about}), with the paper's own numbers "
-        "beside ours. In PU-selected columns the epoch was chosen without negatives; in oracle columns it was chosen "
-        "with true test labels."
-    ]
+    about = f"Scale {scale.name} ({scale.about})"
+    sizes = "; ".join(_sizes(grids))
+    own = f"{about}: {sizes}." if sizes else f"{about}."
     if scale.name == "paper":
         rate = scale.benches["mnist"].pretraining.config.lr
-        return [*paragraphs, f"LARS runs at rate {rate:.1f} instead of the paper's 0.01; docs/paper.md says why."]
-    sizes = "; ".join(_sizes(grids))
-    difference = f" Here: {sizes}." if sizes else ""
+        return [_EPOCH, own, f"LARS runs at rate {rate:.1f} instead of the paper's 0.01; docs/paper.md says why."]
     if not scale.has_papers_rows:
-        return [f"Scale {scale.name} ({scale.about}): {'; '.join(_sizes(grids))}. It compares methods, not levels."]
-    return [
-        *paragraphs,
-        "These runs are sized for a CPU. The paper trained its full networks for 200 epochs (MNIST) and 300 (CIFAR) in "
-        f"batches of 1024 and 2048.{difference} A claim that does not show here may show at full size.",
-        *(_unequal(grids) if scale.name == "laptop1" else _equal() if scale.name == "laptop" else []),
-    ]
+        return [f"{own} It compares methods, not levels."]
+    fairness = _unequal(grids) if scale.name == "laptop1" else _equal() if scale.name == "laptop" else []
+    return [_EPOCH, _SIZE, own, *fairness]
 
 
 def _sizes(grids: Mapping[str, Grid]) -> list[str]:
