@@ -1,13 +1,16 @@
 """Where the row probabilities p_i of posterior puNCE should come from, how much own view to keep, and when to start.
 
-    PUNCE_DATA=... python benchmarks/row_probabilities.py [--seeds 0 1 2] [--seconds 600]
-    PUNCE_DATA=... python benchmarks/row_probabilities.py --summary      # row_probabilities.json from the lines
+    PUNCE_DATA=... PUNCE_FEATURES=... python benchmarks/row_probabilities.py [--sets mnist frozen] [--seeds 0 1 2]
+    python benchmarks/row_probabilities.py --summary      # row_probabilities.json from the lines
 
-10,000 rows of MNIST odd/even, MLP of a fifth of the width, 6 epochs; 1,000 labelled rows: positives (PU), or of both
-classes (PNU). One thing changes at a time from p_i by class means, the default α and a start at the first step:
+`mnist`: 10,000 rows of odd/even, 1,000 or 100 labelled, MLP of a fifth of the width, 6 epochs of changed pixels.
+`frozen`: 20,000 rows of CIFAR-10 vehicle/animal as two frozen ImageNet encoders see them, 200 labelled, MLP of a
+twentieth, 8 epochs of noise and dropout. Labelled are positives alone (PU) or rows of both classes (PNU). One thing
+changes at a time from p_i by class means, the default α and a start at the first step:
 
 - source: `means` of the batch's classes; the `online` head beside the encoder, on detached features;
-  `out of fold`, a self-consistent head on the pixels, cross-fitted before the start; `true`, the true labels (oracle);
+  `out of fold`, a self-consistent head on the rows as they are, cross-fitted before the start; `true`, the true labels
+  (oracle: what perfect probabilities would bring);
 - own view α; start: steps before this epoch use InfoNCE.
 
 A self-consistent head (PU) or logistic regression (PNU) on the features gives `accuracy`; `oracle_linear` is the same
@@ -20,6 +23,7 @@ import argparse
 import json
 import time
 from dataclasses import asdict, dataclass
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,26 +34,32 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
-from punce.data import PUSample, load, simulate_pnu, simulate_pu
+from punce.data import Dataset, PUSample, load, simulate_pnu, simulate_pu
 from punce.encoders import MLP
-from punce.losses import InfoNCE, PuNCE
+from punce.experiments.features import load_features
+from punce.experiments.frozen import SOURCE, VIEW
+from punce.losses import SCL, InfoNCE, PuNCE
 from punce.models.portfolio.heads import HEADS, HeadProblem
 from punce.models.portfolio.ridge import chances
 from punce.risks import NNPU
 from punce.stages.probe import extract_features
 from punce.training.splits import PUStratifiedKFold
-from punce.views import VIEWS
+from punce.views import VIEWS, View
 
 FILE = RESULTS / "row_probabilities.jsonl"
-ROWS, N_LABELLED, WIDTH, EPOCHS, BATCH, RATE, FOLDS = 10_000, 1_000, 0.2, 6, 256, 1e-3, 5
+RATE, FOLDS = 1e-3, 5
 Floats = npt.NDArray[np.float64]
+NAMES = ("data", "n_labelled", "setting", "loss", "source", "own_view", "start")
 
 
 @dataclass(frozen=True)
 class Choice:
     """One way to weigh. `own_view` None is the loss's own default: 0 with positives alone, else 0.5."""
 
+    data: str
+    n_labelled: int
     setting: str
     loss: str = "posterior"
     source: str = "means"
@@ -58,40 +68,65 @@ class Choice:
 
 
 def choices() -> list[Choice]:
-    """The losses of the paper, then one change at a time."""
+    """Other losses, then one change at a time; fewer of them where labels are few."""
     found = []
-    for setting in ("pu", "pnu"):
-        found += [Choice(setting, loss=loss, source="none") for loss in ("infonce", "paper")]
-        found += [Choice(setting, source=source) for source in ("means", "online", "out of fold", "true")]
-        found += [Choice(setting, own_view=alpha) for alpha in (0.0, 0.25, 0.5, 0.75)]
-        found += [Choice(setting, start=epoch) for epoch in (1, 3)]
+    for data, n_labelled, alphas, starts in (
+        ("mnist", 1_000, (0.0, 0.25, 0.5, 0.75), (1, 3)),
+        ("mnist", 100, (0.75,), ()),
+        ("frozen", 200, (0.75,), ()),
+    ):
+        for setting in ("pu", "pnu"):
+            at = partial(Choice, data, n_labelled, setting)
+            found += [at(loss=loss, source="none") for loss in ("infonce", "scl", "paper")]
+            found += [at(source=source) for source in ("means", "online", "out of fold", "true")]
+            found += [at(own_view=alpha) for alpha in alphas]
+            found += [at(start=epoch) for epoch in starts]
     return found
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Shape: X (n, 784), X_test (m, 784), y_true (n,), y_test (m,) of {1, -1}."""
+    """A set and how it is pretrained on. Shape: X (n, ...), X_test (m, ...), y_true (n,), y_test (m,) of {1, -1}."""
 
     X: Tensor
     y_true: npt.NDArray[np.int8]
     X_test: Tensor
     y_test: npt.NDArray[np.int8]
+    view: View
+    width: float
+    epochs: int
+    batch: int
+
+    @cached_property
+    def pixels(self) -> npt.NDArray[np.float32]:
+        """The rows as a head on them sees them. Shape: (n, D)."""
+        return self.view.clean(self.X).flatten(1).numpy()
+
+    def encoder(self) -> MLP:
+        return MLP(self.pixels.shape[1], width=self.width)
 
 
-def mnist_rows() -> Rows:
-    data = load("mnist", download=False)
+@cache
+def rows_of(name: str) -> Rows:
+    if name == "frozen":
+        return _first(load_features(SOURCE), 20_000, VIEW, width=0.05, epochs=8, batch=512)
+    return _first(load("mnist", download=False), 10_000, VIEWS["digit"](), width=0.2, epochs=6, batch=256)
+
+
+def _first(data: Dataset, n: int, view: View, **training: Any) -> Rows:
     y, y_test = (np.where(part.y_true == 1, 1, -1).astype(np.int8) for part in (data.train, data.test))
-    return Rows(torch.from_numpy(data.train.X[:ROWS]), y[:ROWS], torch.from_numpy(data.test.X), y_test)
+    X, X_test = torch.from_numpy(data.train.X[:n]), torch.from_numpy(data.test.X)
+    return Rows(X, y[:n], X_test, y_test, view, **training)
 
 
-def run(choice: Choice, seed: int, rows: Rows) -> dict[str, Any]:
-    draw = simulate_pu if choice.setting == "pu" else simulate_pnu
-    sample = draw((rows.y_true == 1).astype(np.int8), N_LABELLED, seed=seed)
+def run(choice: Choice, seed: int) -> dict[str, Any]:
+    rows, is_pu = rows_of(choice.data), choice.setting == "pu"
+    sample = (simulate_pu if is_pu else simulate_pnu)(rows.y_true == 1, choice.n_labelled, seed=seed)
     before = time.process_time()
     encoder = pretrained(choice, seed, rows, sample)
-    spent, view = time.process_time() - before, VIEWS["digit"]()
-    train, test = (extract_features(encoder, view, X).numpy() for X in (rows.X, rows.X_test))
-    scores = pu_scores(train, test, sample, seed) if choice.setting == "pu" else pn_scores(train, test, sample.labels)
+    spent = time.process_time() - before
+    train, test = (extract_features(encoder, rows.view, X).numpy() for X in (rows.X, rows.X_test))
+    scores = pu_scores(train, test, sample, seed) if is_pu else pn_scores(train, test, sample.labels)
     return {
         **asdict(choice),
         "seed": seed,
@@ -108,27 +143,32 @@ def percent(scores: Floats, y_true: npt.NDArray[np.int8]) -> float:
 def pretrained(choice: Choice, seed: int, rows: Rows, sample: PUSample) -> MLP:
     """The encoder after a plain loop of our own: here the loss gets the rows' probabilities from outside."""
     torch.manual_seed(seed)
-    encoder, view, labels = MLP(width=WIDTH), VIEWS["digit"](), torch.from_numpy(sample.labels.astype(np.int64))
+    encoder, labels = rows.encoder(), torch.from_numpy(sample.labels.astype(np.int64))
     fixed = fixed_probabilities(choice.source, rows, sample, seed)
     steps = torch.optim.Adam(encoder.parameters(), lr=RATE)
-    monitor = NNPU(sample.prior)
-    for epoch in range(EPOCHS):
-        order = torch.randperm(ROWS, generator=torch.Generator().manual_seed(1000 * seed + epoch))
-        plan, at = view.plan(ROWS, seed, epoch, X=rows.X), 0
-        for batch in order[: ROWS // BATCH * BATCH].view(-1, BATCH):
-            two = plan.apply(rows.X[batch], torch.arange(at, at + BATCH))
-            h = encoder.features(two.flatten(0, 1))
-            z, scores = encoder.project(h).view(2, BATCH, -1), encoder.monitor(h)
+    for epoch in range(rows.epochs):
+        order = torch.randperm(len(rows.X), generator=torch.Generator().manual_seed(1000 * seed + epoch))
+        plan = rows.view.plan(len(rows.X), seed, epoch, X=rows.X)
+        for at in range(0, len(order) - rows.batch + 1, rows.batch):
+            batch = order[at : at + rows.batch]
+            h = encoder.features(plan.apply(rows.X[batch], torch.arange(at, at + rows.batch)).flatten(0, 1))
+            z, scores = encoder.project(h).view(2, rows.batch, -1), encoder.monitor(h)
             given = None if fixed is None else fixed[batch]
             if choice.source == "online":
-                given = scores.detach().view(2, BATCH).mean(0).sigmoid()
+                given = scores.detach().view(2, rows.batch).mean(0).sigmoid()
             loss = contrastive(choice, epoch, sample.prior, z, labels[batch], given)
-            loss = loss + monitor(scores, labels[batch].clamp_min(0).repeat(2))
             steps.zero_grad()
-            loss.backward()
+            (loss + head_loss(scores, labels[batch].repeat(2), sample)).backward()
             steps.step()
-            at += BATCH
     return encoder.eval()
+
+
+def head_loss(scores: Tensor, labels: Tensor, sample: PUSample) -> Tensor:
+    """Of the online head: the nnPU risk, or cross-entropy on the rows with a label of either class."""
+    if sample.setting == "pu":
+        return NNPU(sample.prior)(scores, labels)
+    known = labels != 0
+    return binary_cross_entropy_with_logits(scores[known], (labels[known] == 1).to(scores.dtype)).nan_to_num(0.0)
 
 
 def contrastive(
@@ -136,6 +176,8 @@ def contrastive(
 ) -> Tensor:
     if choice.loss == "infonce" or epoch < choice.start:
         return InfoNCE()(z)
+    if choice.loss == "scl":
+        return SCL()(z, labels)
     if choice.loss == "paper":
         return PuNCE(prior)(z, labels)
     return PuNCE(prior, weighting="posterior", own_view=choice.own_view)(z, labels, probabilities)
@@ -147,8 +189,7 @@ def fixed_probabilities(source: str, rows: Rows, sample: PUSample, seed: int) ->
         return torch.from_numpy((rows.y_true == 1).astype(np.float64))
     if source != "out of fold":
         return None
-    x, labels = rows.X.flatten(1).numpy().astype(np.float32) / 255, sample.labels
-    scores = np.empty(ROWS)
+    x, labels, scores = rows.pixels, sample.labels, np.empty(len(rows.X))
     for rest, fold in PUStratifiedKFold(FOLDS, random_state=seed).split(x, np.maximum(labels, 0)):
         own = head_scores(x[rest], x[fold], labels[rest], sample.prior, seed)
         scores[fold] = own / own.std()
@@ -182,41 +223,47 @@ def lines() -> list[dict[str, Any]]:
 
 def summary() -> None:
     """Means over seeds of every choice, and the mean difference from the default of the same seeds."""
-    done, out = lines(), []
-    default = {(row["setting"], row["seed"]): row["accuracy"] for row in done if is_default(row)}
+    out = []
     for choice in choices():
-        own = [row for row in done if all(row[name] == value for name, value in asdict(choice).items())]
-        if not own:
-            continue
-        ahead = [row["accuracy"] - default[row["setting"], row["seed"]] for row in own]
-        means = {name: round(float(np.mean([row[name] for row in own])), 2) for name in ("accuracy", "oracle_linear")}
-        spread = round(float(np.std(ahead, ddof=1)), 2) if len(ahead) > 1 else None
-        difference = {"ahead_of_means": round(float(np.mean(ahead)), 2), "its_deviation": spread}
-        out.append({**asdict(choice), **means, **difference, "seeds": len(own)})
-        print(out[-1])
-    save("row_probabilities", {"rows": ROWS, "n_labelled": N_LABELLED, "epochs": EPOCHS, "choices": out})
+        default = Choice(choice.data, choice.n_labelled, choice.setting)
+        pairs = [
+            (done[own], done[other])
+            for seed in sorted({key[-1] for key in done})
+            if (own := (*asdict(choice).values(), seed)) in done
+            and (other := (*asdict(default).values(), seed)) in done
+        ]
+        if pairs:
+            out.append({**asdict(choice), **_means(pairs), "seeds": len(pairs)})
+            print(out[-1])
+    save("row_probabilities", {"choices": out})
 
 
-def is_default(row: dict[str, Any]) -> bool:
-    return all(row[name] == value for name, value in asdict(Choice(row["setting"])).items())
+def by_seed(choice: Choice) -> dict[int, dict[str, Any]]:
+    wanted = tuple(asdict(choice).values())
+    return {row["seed"]: row for row in lines() if tuple(row[name] for name in NAMES) == wanted}
+
+
+def _means(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
+    ahead = [own["accuracy"] - default["accuracy"] for own, default in pairs]
+    means = {name: round(float(np.mean([own[name] for own, _ in pairs])), 2) for name in ("accuracy", "oracle_linear")}
+    deviation = round(float(np.std(ahead, ddof=1)), 2) if len(ahead) > 1 else None
+    return {**means, "ahead_of_means": round(float(np.mean(ahead)), 2), "its_deviation": deviation}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=("mnist", "frozen"), default=["mnist", "frozen"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     if given.summary:
         summary()
         return
-    rows, until = mnist_rows(), time.monotonic() + given.seconds
-    done = {tuple(row[name] for name in (*asdict(Choice("pu")), "seed")) for row in lines()}
-    for seed in given.seeds:
-        for choice in choices():
-            if (*asdict(choice).values(), seed) in done or time.monotonic() > until:
-                continue
-            line = run(choice, seed, rows)
+    done = {(*(row[name] for name in NAMES), row["seed"]) for row in lines()}
+    wanted = [(choice, seed) for seed in given.seeds for choice in choices() if choice.data in given.sets]
+    for choice, seed in wanted:
+        if (*asdict(choice).values(), seed) not in done:
+            line = run(choice, seed)
             with FILE.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(line, flush=True)
