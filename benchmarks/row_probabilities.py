@@ -225,13 +225,9 @@ def summary() -> None:
     """Means over seeds of every choice, and the mean difference from the default of the same seeds."""
     out = []
     for choice in choices():
-        default = Choice(choice.data, choice.n_labelled, choice.setting)
-        pairs = [
-            (done[own], done[other])
-            for seed in sorted({key[-1] for key in done})
-            if (own := (*asdict(choice).values(), seed)) in done
-            and (other := (*asdict(default).values(), seed)) in done
-        ]
+        own = by_seed(choice)
+        default = by_seed(Choice(choice.data, choice.n_labelled, choice.setting))
+        pairs = [(own[seed], default[seed]) for seed in sorted(own.keys() & default.keys())]
         if pairs:
             out.append({**asdict(choice), **_means(pairs), "seeds": len(pairs)})
             print(out[-1])
