@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
+from punce.encoders import build_encoder
 from punce.judging.ranking import auc_between
-from punce.models.portfolio import candidates
+from punce.losses import build_loss
+from punce.models.portfolio import candidates, contrastive
 from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.heads import DEFAULT, HEADS, HeadProblem
 from punce.models.portfolio.logistic import solved
-from punce.models.portfolio.memorised import about_memory, as_history, seen_and_held_out
+from punce.models.portfolio.memorised import (
+    EpochWatch,
+    about_memory,
+    about_stops,
+    as_history,
+    best_epochs,
+    seen_and_held_out,
+)
 from punce.models.portfolio.model import FeatureModel, Portfolio
 from punce.models.portfolio.problem import Linear
 from punce.models.portfolio.readers import Given
 from punce.models.route import FitSettings
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.training.random_stream import seeded
+from punce.views import build_view
 
 SETTINGS = FitSettings(
     loss="auto",
@@ -183,3 +198,55 @@ def test_labelled_rows_known_by_heart_are_told_from_a_class_that_was_learned() -
     assert about_memory({"scl": fair}) == ()
     assert "scl memorised labelled rows" in about_memory({"scl": unfair})[0]
     assert as_history({"scl": fair, "punce": {}}) == [{"stage": "labelled rows, scl", **fair}]
+
+
+def test_each_fold_keeps_the_epoch_that_the_other_folds_found_best() -> None:
+    rising, falling, flat = [0.6, 0.7, 0.8], [0.6, 0.8, 0.7], [0.7, 0.7, 0.7]
+    assert best_epochs([rising, rising, rising], last=2) == [2, 2, 2]
+    assert best_epochs([falling, falling, falling], last=2) == [1, 1, 1]
+    # The first fold's own curve has no say in its epoch, and a gain within chance does not stop it.
+    assert best_epochs([falling, flat, flat], last=2) == [2, 1, 1]
+    assert best_epochs([[], []], last=3) == [3, 3]
+    assert about_stops({"scl": [1, 0]}, 2)[0].startswith("scl was stopped after 1, 0 of 2 epochs")
+
+
+def test_training_that_memorises_goes_back_to_where_held_out_rows_ranked_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second epoch spoils the encoder; what is kept is the first, in the features, the notes and the history."""
+    x, labels, _ = _rows(300)
+
+    def spoiled(watch: EpochWatch, encoder: torch.nn.Module) -> dict[str, float]:
+        if len(watch.weights) == 2:
+            torch.nn.init.zeros_(next(encoder.parameters()))
+        return looked(watch, encoder)  # type: ignore[arg-type]
+
+    looked = EpochWatch.epoch
+    monkeypatch.setattr(EpochWatch, "epoch", spoiled)
+    monkeypatch.setattr(contrastive, "in_parallel", lambda tasks: (task() for task in tasks))
+    settings = replace(SETTINGS, epochs=12, used={})
+    found = Candidates.fit(Given(torch.from_numpy(x)), labels, settings, torch.device("cpu"), heads=("logistic",))
+    assert settings.used["pretrained"]["scl"] == "5 x 2"
+    assert max(settings.used["stopped"]["scl"]) < 2
+    assert any("scl was stopped after" in note for note in found.notes)
+    rows = [row for row in found.history if "held_out" in row and "epoch" in row]
+    assert [row["epoch"] for row in rows] == [1, 2]
+    assert all(next(reader.encoder.parameters()).any() for reader in found.readers["scl"])  # type: ignore[union-attr]
+
+
+def test_a_watch_changes_no_weight_and_a_resumed_run_has_seen_all_epochs(tmp_path: Path) -> None:
+    x, labels, _ = _rows(120)
+    rows, config, view = torch.from_numpy(x), PretrainConfig(epochs=2, batch_size=40), build_view("embedding")
+
+    def run(watch: EpochWatch | None, folder: Path | None = None) -> dict[str, torch.Tensor]:
+        with seeded(0, torch.device("cpu")):
+            encoder = build_encoder("mlp", in_features=10, width=0.05)
+        pretrain(encoder, view, rows, labels, build_loss("scl", 0.4), config, watch=watch, folder=folder)
+        return encoder.state_dict()
+
+    first, again = (EpochWatch(view, rows, labels, np.arange(120) % 3 == 0) for _ in range(2))
+    plain, watched = run(None), run(first, tmp_path)
+    run(again, tmp_path)
+    assert len(first.held_out) == 2
+    assert again.held_out == first.held_out
+    for name, value in plain.items():
+        assert torch.equal(value, watched[name])
+        assert torch.equal(value, again.weights[-1][name])

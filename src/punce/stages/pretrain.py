@@ -8,8 +8,9 @@ The labels are those the probe will use: one labelled set serves both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 
 from torch import Tensor, nn
 
@@ -20,7 +21,7 @@ from punce.losses import ContrastiveLoss
 from punce.risks import NNPU
 from punce.stages.scorer import RawRows, RowStage, check_rows
 from punce.training.loop import Batch, Objective, TrainingConfig, train
-from punce.training.run import Outputs
+from punce.training.run import Outputs, Stateful
 from punce.views import View
 
 
@@ -48,6 +49,13 @@ class PretrainConfig(TrainingConfig):
         return cls(epochs=epochs, batch_size=batch_size, **{**recipe, **changes})
 
 
+class Watch(Stateful, Protocol):
+    """Looks at the encoder after every epoch and changes nothing. Part of a checkpoint: a resumed run has seen all."""
+
+    def epoch(self, encoder: Encoder) -> Mapping[str, float]:
+        """Called at the end of an epoch; the numbers go into its row of history."""
+
+
 def pretrain(
     encoder: Encoder,
     view: View,
@@ -55,6 +63,8 @@ def pretrain(
     labels: Labels,
     loss: ContrastiveLoss,
     config: PretrainConfig = PretrainConfig(),  # noqa: B008  frozen
+    *,
+    watch: Watch | None = None,
     **outputs: Unpack[Outputs],
 ) -> list[dict[str, Any]]:
     """Train `encoder` in place and return the history, one row per epoch.
@@ -69,7 +79,7 @@ def pretrain(
     check_rows(X, labels)
     if len(X) < 2:
         raise InputError(f"contrastive pretraining needs at least 2 rows, got {len(X)}")
-    return train(_Pretraining(encoder, RawRows(view, X, labels), loss, config), **outputs)
+    return train(_Pretraining(encoder, RawRows(view, X, labels), loss, config, watch), **outputs)
 
 
 class _Pretraining(RowStage):
@@ -78,9 +88,12 @@ class _Pretraining(RowStage):
     name = "pretrain"
     has_unused_parameters = False
 
-    def __init__(self, encoder: Encoder, rows: RawRows, loss: ContrastiveLoss, config: PretrainConfig) -> None:
+    def __init__(
+        self, encoder: Encoder, rows: RawRows, loss: ContrastiveLoss, config: PretrainConfig, watch: Watch | None
+    ) -> None:
         super().__init__(_TwoViews(encoder), rows, config)
         self._loss, self._monitor, self._encoder = loss, NNPU(config.monitor_prior), encoder
+        self._watch = watch
 
     def inputs(self, batch: Batch) -> Tensor:
         return self.two_views(batch).transpose(0, 1)  # rows first, so that errors can name one
@@ -95,7 +108,14 @@ class _Pretraining(RowStage):
         return Objective(contrastive + risk, logged)
 
     def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "loss": repr(self._loss), "encoder": _architecture(self._encoder)}
+        watched = {} if self._watch is None else {"watched": True}
+        return {**super().identity(), "loss": repr(self._loss), "encoder": _architecture(self._encoder), **watched}
+
+    def state(self) -> dict[str, Stateful]:
+        return super().state() if self._watch is None else {**super().state(), "watch": self._watch}
+
+    def epoch_values(self) -> Mapping[str, float]:
+        return {} if self._watch is None else self._watch.epoch(self._encoder)
 
 
 class _TwoViews(nn.Module):

@@ -8,7 +8,7 @@ time starts from InfoNCE's weights, which makes a few epochs enough. All togethe
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,18 +23,26 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.models.heads import trained_fast
 from punce.models.portfolio.costs import affordable_epochs, can_be_halved, expected, reduced
-from punce.models.portfolio.memorised import about_memory, as_history, seen_and_held_out
+from punce.models.portfolio.memorised import (
+    EpochWatch,
+    about_memory,
+    about_stops,
+    as_history,
+    best_epochs,
+    seen_and_held_out,
+)
 from punce.models.portfolio.readers import Given, Learned
 from punce.models.route import FitSettings
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.training.parallel import in_parallel
 from punce.training.progress import say
 from punce.training.random_stream import seeded
+from punce.training.run import Outputs
 from punce.views import View, build_view
 
 Rows = npt.NDArray[np.intp]
-Continued = tuple[dict[str, Tensor], list[dict[str, Any]]]
-"""Weights and history."""
+Continued = tuple[list[dict[str, Tensor]], list[float], list[dict[str, Any]]]
+"""Weights after every epoch, how hidden labelled rows ranked then, and the history."""
 
 MOST_ROWS = 50_000
 """Rows that an encoder is trained on; every row is scored."""
@@ -118,13 +126,16 @@ def trained(
     history = run(encoder, "infonce", np.zeros_like(known), plan.first, "infonce")
     made = partial(plan.made, view=run.view, x=own, seed=settings.random_state)
     readers: dict[str, tuple[Learned, ...]] = {"infonce": (made(encoder),)}
+    stopped: dict[str, list[int]] = {}
     for loss in plan.losses:
-        encoders, histories = run.in_folds(encoder, loss, known, of, plan.more)
+        encoders, kept, own_history = run.in_folds(encoder, loss, known, of, plan.more)
         readers[loss] = tuple(map(made, encoders))
-        history = [*history, *histories[0]]
+        history = [*history, *own_history]
+        stopped |= {loss: kept} if min(kept) < plan.more else {}
     memory = {loss: seen_and_held_out(readers[loss], Given(given), known, of) for loss in plan.losses}
-    settings.used["labelled_rows"] = memory
-    return Trained(readers, [*history, *as_history(memory)], about_memory(memory))
+    settings.used.update(labelled_rows=memory, stopped=stopped)
+    notes = (*about_stops(stopped, plan.more), *about_memory(memory))
+    return Trained(readers, [*history, *as_history(memory)], notes)
 
 
 @dataclass(frozen=True)
@@ -162,16 +173,6 @@ class _Plan:
         return Learned.of(encoder, self.recipe.encoder, view, self.recipe.view, x, seed, self.factor)
 
 
-def _loaded(encoder: Encoder, found: Iterable[Continued]) -> tuple[list[Encoder], list[list[dict[str, Any]]]]:
-    """Encoders like this one with the weights that were found, and their histories."""
-    encoders, histories = [], []
-    for state, history in found:
-        encoders.append(copy.deepcopy(encoder))
-        encoders[-1].load_state_dict(state)
-        histories.append(history)
-    return encoders, histories
-
-
 @dataclass(frozen=True)
 class _Pretraining:
     """Pretrains an encoder in place."""
@@ -181,23 +182,34 @@ class _Pretraining:
     settings: FitSettings
     batch_size: int
 
-    def __call__(self, encoder: Encoder, loss: str, labels: Labels, epochs: int, name: str) -> list[dict[str, Any]]:
+    def __call__(
+        self, encoder: Encoder, loss: str, labels: Labels, epochs: int, name: str, watch: EpochWatch | None = None
+    ) -> list[dict[str, Any]]:
         told = self.settings
         config = PretrainConfig(
             epochs=epochs, batch_size=self.batch_size, monitor_prior=told.prior, seed=told.random_state
         )
         folder = told.folder / name if told.folder else None
         built = build_loss(loss, told.prior)
+        where: Outputs = {"folder": folder, "progress": told.progress}
         with trained_fast(encoder, told):
-            return pretrain(encoder, self.view, self.x, labels, built, config, folder=folder, progress=told.progress)
+            return pretrain(encoder, self.view, self.x, labels, built, config, watch=watch, **where)
 
     def in_folds(
         self, encoder: Encoder, loss: str, labels: Labels, folds: Rows, epochs: int
-    ) -> tuple[list[Encoder], list[list[dict[str, Any]]]]:
-        """For each fold, the encoder trained on with the labels of that fold hidden, and the history."""
+    ) -> tuple[list[Encoder], list[int], list[dict[str, Any]]]:
+        """For each fold the encoder trained on with the labels of that fold hidden, and the epoch that was kept.
+
+        The history is that of the first fold.
+        """
         n_folds = int(folds.max()) + 1
         tasks = [partial(_continued, self, encoder, loss, labels, folds == k, epochs, k) for k in range(n_folds)]
-        return _loaded(encoder, in_parallel(tasks))
+        weights, held_out, histories = zip(*in_parallel(tasks), strict=True)
+        kept = best_epochs(held_out, last=epochs)
+        encoders = [copy.deepcopy(encoder) for _ in kept]
+        for later, of_epochs, epoch in zip(encoders, weights, kept, strict=True):
+            later.load_state_dict(of_epochs[epoch])
+        return encoders, kept, histories[0]
 
     def announce(self, encoder: Encoder, plan: _Plan) -> None:
         """Say how long it will take, before it begins."""
@@ -211,10 +223,12 @@ class _Pretraining:
 def _continued(
     run: _Pretraining, encoder: Encoder, loss: str, labels: Labels, hidden: npt.NDArray[np.bool_], epochs: int, k: int
 ) -> Continued:
-    """Weights after further epochs in which the labels of `hidden` rows are not seen, and the history."""
-    later = copy.deepcopy(encoder)
-    history = run(later, loss, np.where(hidden, UNLABELLED, labels).astype(labels.dtype), epochs, f"{loss}-{k}")
-    return later.state_dict(), history
+    """Weights after each of some further epochs in which the labels of `hidden` rows are not seen, and the history."""
+    later, watch = copy.deepcopy(encoder), EpochWatch(run.view, run.x, labels, hidden)
+    watch.epoch(later)
+    shown = np.where(hidden, UNLABELLED, labels).astype(labels.dtype)
+    history = run(later, loss, shown, epochs, f"{loss}-{k}", watch)
+    return watch.weights, watch.held_out, history
 
 
 def _thinned(labels: Labels, seed: int) -> Rows:
