@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
 
+from punce.encoders.blocks import frozen_names
 from punce.errors import InputError
 
 Precision = Literal["float32", "bfloat16"]
@@ -25,6 +27,8 @@ class Encoder(nn.Module):
     online_head: nn.Linear
     precision: Precision = "float32"
     """Of convolutions while training (see :mod:`punce.encoders.precision`)."""
+    _frozen: Sequence[str] = ()
+    _switched_off: Sequence[nn.Parameter] = ()
 
     @property
     def feature_size(self) -> int:
@@ -46,6 +50,24 @@ class Encoder(nn.Module):
         # Detached: the head shows how separable the features are while training, and does not change them.
         score: Tensor = self.online_head(h.detach()).squeeze(1)
         return score
+
+    def train_last(self, blocks: int | None) -> None:
+        """From now on only the last `blocks` blocks are trained, and what follows them; None trains everything."""
+        found = [] if blocks is None else frozen_names(self, blocks, ("projector", "online_head"))
+        for parameter in self._switched_off:
+            parameter.requires_grad_(True)
+        own = (weight for name in found for weight in self.get_submodule(name).parameters(recurse=False))
+        self._frozen, self._switched_off = found, [weight for weight in own if weight.requires_grad]
+        for parameter in self._switched_off:
+            parameter.requires_grad_(False)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        """As of any module, but frozen parts stay in eval mode: BatchNorm would change its statistics."""
+        super().train(mode)
+        for name in self._frozen:
+            self.get_submodule(name).training = mode and not name  # the encoder itself is in the mode it was told
+        return self
 
     def convolved(self, part: nn.Module, x: Tensor) -> Tensor:
         """part(x), in :attr:`precision` while training. float32 comes out. Shape: (B, C, H, W) -> that of `part`."""

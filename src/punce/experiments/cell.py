@@ -161,7 +161,7 @@ class Transfer:
         settings = {"view_settings": asdict(self.view)} if self.view is not None else {}
         return {
             "kind": self.kind,
-            "settings": _without(asdict(self.config), "seed"),
+            "settings": _without(_without_defaults(asdict(self.config), type(self.config), "blocks"), "seed"),
             "risk": self.risk,
             "risk_settings": dict(self.risk_options),
             "prior": self.prior,

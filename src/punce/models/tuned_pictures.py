@@ -53,6 +53,7 @@ class TunedPictures(NetworkRoute):
     def _choose(self, x: Tensor, settings: FitSettings) -> None:
         # A copy: a second fit must start at the encoder that was given, not where the first one left it.
         self._encoder = copy.deepcopy(self._vision).to(self._device)
+        self._encoder.train_last(settings.configs.get("finetune", {}).get("blocks"))  # for the contrastive loss, too
         self._encoder_spec = self._vision.spec
         settings.used["encoder"] = self._vision.source
         settings.used["pictures"] = self._vision.preprocessing.to_json()

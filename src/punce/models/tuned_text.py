@@ -45,7 +45,7 @@ class TunedTransformer:
             return self._fit(texts, labels, settings, device)
 
     def _fit(self, texts: list[str], labels: Labels, settings: FitSettings, device: torch.device) -> Fitted:
-        self._encoder.to(device)
+        self._encoder.to(device).train_last(settings.configs.get("finetune", {}).get("blocks"))
         train, held_out = outer_split(labels, settings.random_state)
         x, known = self._encoder.tokens([texts[i] for i in train]).to(device), labels[train.numpy()]
         automatic = PretrainConfig(

@@ -44,12 +44,14 @@ class FinetuneConfig(TrainingConfig):
     shows each of them 20 times an epoch, and uPU then over-fits within the second (benchmarks/mnist_baselines.py).
     `augment` trains on the first of `view`'s two views instead of the clean rows.
     `validation_share` of P and U chooses the epoch; with 0 it is the last one.
+    `blocks` trains the last blocks of the encoder alone (:mod:`punce.encoders.blocks`); None trains all of it.
     """
 
     warmup_epochs: float = 1.0
     labelled_share: float | Literal["auto"] | None = "auto"
     augment: bool = False
     validation_share: float = 0.2
+    blocks: int | None = None
 
 
 def finetune(
@@ -81,12 +83,17 @@ def finetune(
     if from_scratch:
         if head is not None:
             raise InputError("a head for pretrained features says nothing to an encoder trained from scratch")
+        if config.blocks is not None:
+            raise InputError("blocks trains the last blocks of a pretrained encoder; from scratch all of it is trained")
         reinitialise(encoder, config.seed)
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
     stage = (_Joint if from_scratch else _Finetune)(model, RawRows(view, X, labels), risk, config, prior, weights)
-    return model.linear_head(train(stage, **outputs))
+    encoder.train_last(config.blocks)
+    history = train(stage, **outputs)
+    encoder.train_last(None)
+    return model.linear_head(history)
 
 
 class _Joint(RowStage):
