@@ -121,14 +121,19 @@ def test_other_heads(digits: tuple[np.ndarray, ...], risk: str, loss: str | None
     assert roc_auc_score(y_test, classifier.decision_function(X_test)) > 0.6
 
 
-def test_embeddings_and_channels_last_images(digits: tuple[np.ndarray, ...]) -> None:
+def test_embeddings(digits: tuple[np.ndarray, ...]) -> None:
     X, labels, X_test, y_test = digits
-    flat = X.reshape(len(X), -1).astype(np.float32) / 16
-    classifier = PUClassifier(kind="embedding", **FAST).fit(flat, labels)
+    flat = X[:600].reshape(600, -1).astype(np.float32) / 16
+    classifier = PUClassifier(kind="embedding", **FAST).fit(flat, labels[:600])
     assert roc_auc_score(y_test, classifier.decision_function(X_test.reshape(len(X_test), -1) / 16.0)) > 0.7
-    last = np.moveaxis(X, 1, 3)
-    first, second = PUClassifier(**FAST).fit(X, labels), PUClassifier(**FAST).fit(last, labels)
-    assert np.allclose(first.scores_, second.scores_)
+
+
+def test_images_with_channels_last_give_the_same_numbers(digits: tuple[np.ndarray, ...]) -> None:
+    X, labels, X_test, _ = digits
+    first, last = PUClassifier(**FAST).fit(X[:300], labels[:300]), PUClassifier(**FAST)
+    last.fit(np.moveaxis(X[:300], 1, 3), labels[:300])
+    assert (first.scores_ == last.scores_).all()  # the same seed, so to the last bit
+    assert (first.predict_proba(X_test) == last.predict_proba(np.moveaxis(X_test, 1, 3))).all()
 
 
 def test_texts() -> None:
@@ -141,12 +146,6 @@ def test_texts() -> None:
     classifier = PUClassifier(epochs=5, prior=0.4).fit(texts, labels)
     assert classifier.kind_ == "text"
     assert roc_auc_score(y, classifier.decision_function(texts)) > 0.9
-
-
-def test_the_same_seed_gives_the_same_numbers(digits: tuple[np.ndarray, ...]) -> None:
-    X, labels, X_test, _ = digits
-    one, two = (PUClassifier(**FAST).fit(X, labels).predict_proba(X_test) for _ in range(2))
-    assert (one == two).all()
 
 
 def test_the_prior_is_estimated_and_kept_with_its_interval() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from punce.encoders.transformer import Pooling
@@ -73,6 +74,7 @@ class DataSpec:
     label_noise: float = 0.0
     positive_share: float | None = None
 
+    @cached_property
     def plain(self) -> dict[str, Any]:
         """As plain JSON; what was added later is named only where it says something, so that old names last."""
         return _without_defaults(asdict(self), DataSpec, "label_noise", "positive_share")
@@ -103,6 +105,7 @@ class Pretraining:
     prior: PriorSpec | None = None
     loss_options: Options = ()
 
+    @cached_property
     def plain(self) -> dict[str, Any]:
         """As plain JSON, under the names that stored results have."""
         stage = _without(asdict(self.config), "seed", "monitor_prior")  # these follow from the cell
@@ -154,6 +157,7 @@ class Transfer:
     view_name: str | None = None
     view: Image | Embedding | None = None
 
+    @cached_property
     def plain(self) -> dict[str, Any]:
         """As plain JSON, under the names that stored results have."""
         start = None if self.start is None else _without(asdict(self.start), "seed")
@@ -188,12 +192,12 @@ class Cell:
 
     def config(self) -> dict[str, Any]:
         """As plain JSON: what :attr:`key` hashes and a result file keeps."""
-        transfer, data = self.transfer.plain(), self.data.plain()
+        transfer, data = self.transfer.plain, self.data.plain
         return self._plain(protocol=self._protocol(), data=data, transfer=transfer, embedding=self.embedding)
 
     def _plain(self, **more: Any) -> dict[str, Any]:
         """What decides an encoder and a result alike, and `more`; as it comes back from a JSON file (lists)."""
-        pretraining = None if self.pretraining is None else self.pretraining.plain()
+        pretraining = None if self.pretraining is None else self.pretraining.plain
         shared = {"encoder": asdict(self.encoder), "seed": self.seed, "threads": self.threads}
         plain: dict[str, Any] = json.loads(canonical({**shared, "pretraining": pretraining, **more}))
         return plain
@@ -204,9 +208,9 @@ class Cell:
         # A plain 1 for the first version: what was stored before stages had numbers of their own keeps its name.
         return 1 if set(versions) == {1} else "-".join(map(str, versions))
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """sha256 of the configuration."""
+        """sha256 of the configuration; kept, as a page asks for it tens of thousands of times."""
         return config_key(self.config())
 
     @property
@@ -218,7 +222,7 @@ class Cell:
         """The part of the configuration that decides the pretrained encoder; None without pretraining."""
         if self.pretraining is None:
             return None
-        data = _without(self.data.plain(), "n_test", "n_unlabelled")  # those rows take no part in pretraining
+        data = _without(self.data.plain, "n_test", "n_unlabelled")  # those rows take no part in pretraining
         if self.pretraining.loss in LABEL_FREE:
             data = {name: data[name] for name in ("source", "n_train", "positive_share") if name in data}
         return self._plain(protocol=VERSIONS["pretrain"], data=data)
