@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from punce.data import check, read, stream
-from punce.errors import InputError
+from punce.data import check, image_files, read, stream
+from punce.errors import InputError, WriteError
 
 
 def _picture(path: Path, seed: int, size: tuple[int, int] = (16, 16), mode: str = "RGB") -> None:
@@ -189,3 +191,33 @@ def test_other_kinds_and_tiny_sizes_are_refused(tmp_path: Path) -> None:
         read(_folder(tmp_path), kind="text")
     with pytest.raises(InputError, match="at least 4 pixels"):
         read(tmp_path, image_size=2)
+
+
+def test_many_pictures_are_kept_in_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_memory = read(_folder(tmp_path / "pictures")).load()
+    monkeypatch.setattr(image_files, "_MOST_IN_MEMORY", 1_000)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    files = read(tmp_path / "pictures").features
+    mapped, some = files.load(), files[[4, 1]].load()
+    assert isinstance(mapped, np.memmap)
+    assert isinstance(some, np.memmap)
+    assert np.array_equal(mapped, in_memory)
+    assert np.array_equal(some, in_memory[[4, 1]])
+    assert [path.name for path in tmp_path.iterdir()] == ["pictures"]  # nothing is left behind by name
+
+
+def test_a_disk_without_room_for_the_pictures_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(image_files, "_MOST_IN_MEMORY", 1_000)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(WriteError, match=r"no room for 0\.0 GB in .* for the decoded pictures .*No space left"):
+        read(_folder(tmp_path)).load()
+
+
+def test_decoding_shows_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    read(_folder(tmp_path)).features.look(keep=True, progress=True)
+    assert "decode: 1/1 steps" in capfd.readouterr().err

@@ -60,3 +60,10 @@ def test_a_stored_model_of_reduced_pictures_scores_the_same(monkeypatch: pytest.
     assert "reduced to 16 × 16 pixels" in fitted.notes[0]
     assert settings.used["pretrained"]["pixels"] == [8, 8]
     np.testing.assert_allclose(AutoRoute.from_state(*route.state()).score(x), route.score(x))
+
+
+def test_the_prior_of_very_many_pictures_is_estimated_on_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).integers(256, size=(40, 3, 20, 20), dtype=np.uint8)
+    assert AutoRoute().prepare(x, SETTINGS) is x
+    monkeypatch.setattr("punce.models.auto._MOST_CELLS", 1_000)
+    assert AutoRoute().prepare(x, SETTINGS).shape == (40, 39)

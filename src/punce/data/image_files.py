@@ -5,8 +5,11 @@ Labels come from a CSV (file, label) or from ``labelled/`` and ``unlabelled/`` s
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +19,7 @@ import pandas as pd
 
 from punce.columns.kinds import missing_column
 from punce.data.tables import form_of, open_table, read_frame
-from punce.errors import InputError
+from punce.errors import InputError, WriteError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, read_labels
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ _DEFAULT_SIZE = 64
 _LARGEST_NATIVE = 128  # larger pictures are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
 _SHOWN = 5
+_MOST_IN_MEMORY = 1 << 30  # bytes of decoded pictures; more go to a temporary file
 _FOLDERS = {
     "labelled": POSITIVE,
     "labeled": POSITIVE,
@@ -73,7 +77,7 @@ class ImageFiles:
         if isinstance(rows, int | np.integer):
             return self[[rows]].load()[0]
         chosen = np.arange(len(self))[rows]
-        known = {name: values[chosen] for name, values in self.known.items()}
+        known = {name: _taken(values, chosen) for name, values in self.known.items()}
         return replace(self, names=tuple(self.names[k] for k in chosen), known=known)
 
     @property
@@ -90,22 +94,25 @@ class ImageFiles:
         pixels: npt.NDArray[np.uint8] = self.known[PIXELS]
         return pixels
 
-    def look(self, *, keep: bool = False) -> None:
+    def look(self, *, keep: bool = False, progress: bool = False) -> None:
         """Decode every picture once, if that was not done: which cannot be read, and which are alike.
 
-        With `keep` their pixels stay in memory.
+        With `keep` their pixels stay: in memory, or if they are many in a temporary file.
         """
-        from punce.data.pictures import pictures
+        from punce.data.pictures import CHUNK, pictures
+        from punce.training.progress import StageProgress
 
         if PIXELS in self.known or (REASON in self.known and not keep):
             return
-        pixels = np.zeros(self.shape if keep else (0, *self.form_shape), dtype=np.uint8)
+        pixels = _room(self.shape if keep else (0, *self.form_shape))
         seen = Facts(len(self))
-        for rows, chunk in pictures(self.folder, self.names, self.form):
-            seen.add(rows, chunk)
-            for row, each in zip(range(rows.start, rows.stop), chunk if keep else (), strict=False):
-                if each.pixels is not None:
-                    pixels[row] = each.pixels
+        with StageProgress("decode", -(-len(self) // CHUNK), CHUNK, shown=progress) as shown:
+            for rows, chunk in pictures(self.folder, self.names, self.form):
+                seen.add(rows, chunk)
+                for row, each in zip(range(rows.start, rows.stop), chunk if keep else (), strict=False):
+                    if each.pixels is not None:
+                        pixels[row] = each.pixels
+                shown.advance("")
         self.known.update(seen.columns | ({PIXELS: pixels} if keep else {}))
 
     def unreadable(self) -> dict[int, str]:
@@ -141,6 +148,32 @@ class Facts:
             self.columns[REASON][row] = each.reason
             if each.pixels is not None:
                 self.columns[EQUAL][row], self.columns[LOOKS][row] = each.equal, each.looks
+
+
+def _room(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """Zeros in memory; beyond 1 GiB in a temporary file, which is gone when nothing uses it any more."""
+    if (size := prod(shape)) <= _MOST_IN_MEMORY:
+        return np.zeros(shape, dtype=np.uint8)
+    try:
+        with tempfile.TemporaryFile(prefix="punce-pictures-") as file:  # the map keeps what it needs of it
+            # Reserved now: a disk that is full later would end the process without a word.
+            os.posix_fallocate(file.fileno(), 0, size) if hasattr(os, "posix_fallocate") else file.truncate(size)
+            return np.memmap(file, dtype=np.uint8, mode="r+", shape=shape)
+    except OSError as error:
+        need = f"{size / 1e9:.1f} GB in {tempfile.gettempdir()} for the decoded pictures"
+        raise WriteError(
+            f"there is no room for {need} ({error.strerror}); set TMPDIR, or a smaller image size"
+        ) from error
+
+
+def _taken(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Some rows, in a temporary file again if they are many."""
+    if values.dtype != np.uint8 or len(rows) * prod(values.shape[1:]) <= _MOST_IN_MEMORY:
+        return values[rows]
+    found = _room((len(rows), *values.shape[1:]))
+    for start in range(0, len(rows), _PROBED):
+        found[start : start + _PROBED] = values[rows[start : start + _PROBED]]
+    return found
 
 
 def unreadable_message(folder: Path, unreadable: list[str]) -> str:

@@ -13,10 +13,11 @@ from punce.labels import Labels
 from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape
 from punce.models.portfolio.costs import first_reduction, reduced
 from punce.models.portfolio.model import FeatureModel, Portfolio, about_width
-from punce.models.portfolio.readers import Given
+from punce.models.portfolio.readers import Given, Raw
 from punce.models.route import FitSettings, Fitted, Floats, State
 
 _PORTFOLIO = "portfolio"
+_MOST_CELLS = 250_000_000  # pixels of all pictures
 
 
 class AutoRoute:
@@ -28,12 +29,15 @@ class AutoRoute:
         self._factor = 1  # by which large pictures are reduced
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The rows themselves; large pictures as the features will see them."""
+        """The rows themselves; large pictures as the features will see them, very many by their main directions."""
         if settings.loss != "auto" or np.ndim(X) != 4:
             return X
         x = as_tensor(X)
         factor = first_reduction(tuple(x.shape[1:]))
-        return X if factor == 1 else reduced(x, factor)
+        small = reduced(x, factor)
+        if small.numel() > _MOST_CELLS:  # estimators take floats of all of it
+            return Raw.fit(small, settings.random_state)(Given(small))
+        return X if factor == 1 else small
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted candidates, or the network that was asked for."""

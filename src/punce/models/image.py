@@ -78,7 +78,7 @@ class ImageRoute:
         if isinstance(self._reader, _Frozen):
             self._reader.vectors.look(files, progress=progress)
         else:
-            files.look(keep=True)
+            files.look(keep=True, progress=progress)
 
     def state(self) -> State:
         """As :class:`AutoRoute` writes it, or the heads and the name of the encoder."""
@@ -150,7 +150,7 @@ class _Frozen:
 def look(files: ImageFiles, encoder: Any, device: str = "auto", *, progress: bool = False) -> None:
     """One pass over files to learn from: decoded, and embedded if the encoder is a pretrained one."""
     if not is_pretrained(encoder):
-        files.look(keep=True)
+        files.look(keep=True, progress=progress)
         return
     vision = vision_for(files, encoder)
     vision.to(check_device(device))

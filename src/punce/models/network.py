@@ -143,7 +143,8 @@ class NetworkRoute:
     def looked_at(self, X: Any) -> EncodedTable:
         """The numbers of an embedding, or the mean of each channel of a picture."""
         x = as_tensor(X)
-        values = x if x.ndim == 2 else x.mean((2, 3), dtype=torch.float32)
+        # In parts: the mean converts all its pixels first.
+        values = x if x.ndim == 2 else torch.cat([p.mean((2, 3), dtype=torch.float32) for p in torch.split(x, 4096)])
         name = "x{}" if x.ndim == 2 else BRIGHTNESS_OF
         return plain_columns(values.float().numpy(), [name.format(i) for i in range(values.shape[1])])
 

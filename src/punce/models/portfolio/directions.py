@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,8 @@ class Directions(StoredArrays):
     rotation: Values
 
     @classmethod
-    def fit(cls, x: Values, seed: int) -> Directions:
-        """Learn from some of the rows; labels are not looked at. Shape: (n, D)."""
+    def fit(cls, x: npt.NDArray[Any], seed: int) -> Directions:
+        """Learn from some of the rows, numbers of any type; labels are not looked at. Shape: (n, D)."""
         rows = np.random.default_rng(seed).permutation(len(x))[: _MOST_ROWS if x.shape[1] <= _WIDE else _ROWS_IF_WIDE]
         some = x[np.sort(rows)].astype(np.float32)
         mean = some.mean(axis=0)
@@ -39,7 +40,7 @@ class Directions(StoredArrays):
         scale = np.sqrt(max(float(variance[kept].mean()), 1e-30))
         return cls(mean, np.ascontiguousarray((rotation[:, kept] / scale)[:, ::-1].astype(np.float32)))
 
-    def __call__(self, x: Values) -> Values:
+    def __call__(self, x: npt.NDArray[Any]) -> Values:
         """Shape: (n, D) -> (n, M)."""
         found = np.empty((len(x), self.rotation.shape[1]), dtype=np.float32)
         for k in range(0, len(x), _ROWS_AT_ONCE):  # a centred copy of a million rows would double their memory

@@ -144,8 +144,9 @@ def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any])
     return Learned(encoder.eval(), spec, built, view["name"], directions, int(content.get("factor", 1)))
 
 
-def _flat(x: Tensor) -> Values:
-    values: Values = x.flatten(1).float().numpy()
+def _flat(x: Tensor) -> npt.NDArray[Any]:
+    """In the type they have: pixels as floats would take four times the memory; directions convert part by part."""
+    values: npt.NDArray[Any] = x.flatten(1).numpy()
     return values
 
 
