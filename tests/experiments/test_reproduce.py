@@ -25,7 +25,6 @@ def punce(*arguments: object) -> Result:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.timeout(900)  # a minute on two quiet cores, five on busy ones
 def test_all_tables_and_figures_are_filled_at_the_smallest_scale(tmp_path: Path) -> None:
     """Every cell of every experiment, on two workers, and the page made of them; then there is nothing left to do."""
@@ -71,6 +70,7 @@ def test_one_step_runs_every_kind_of_cell_and_writes_no_table(tmp_path: Path) ->
     assert not (tmp_path / "smoke").exists()
 
 
+@pytest.mark.slow  # the same command as above, on 60,000 rows with the full network
 @pytest.mark.skipif("PUNCE_DATA" not in os.environ, reason="needs MNIST: PUNCE_DATA is not set")
 def test_one_step_of_the_papers_network_on_real_data(tmp_path: Path) -> None:
     only = ["--only", "mnist", "--only", "1k", "--only", "punce", "--seeds", "1"]

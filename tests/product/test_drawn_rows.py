@@ -159,6 +159,7 @@ def test_the_share_is_estimated_from_drawn_rows_and_told_for_all(parts: Path, tm
     assert "3,000 rows are too many" in found["output"].replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_workers_draw_the_same_rows(parts: Path, tmp_path: Path) -> None:
     with local_cluster() as cluster:
         more = ["--max-rows", "1500", "--cluster", cluster.scheduler_address]

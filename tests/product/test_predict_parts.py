@@ -115,6 +115,7 @@ def test_parts_with_other_columns_are_refused_before_any_is_scored(model: Path, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes_as_one_process(model: Path, parts: Path, tmp_path: Path) -> None:
     with local_cluster() as cluster:
         line = ["predict", str(model), str(parts), "--cluster", cluster.scheduler_address]

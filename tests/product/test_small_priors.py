@@ -16,6 +16,8 @@ from punce.priors import PriorEstimate
 from punce.product.page import report_content, started_map
 from tests.product.clouds import FAST, clouds
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
+
 
 def told(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The priors that routes are told from here on."""

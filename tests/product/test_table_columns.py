@@ -18,6 +18,7 @@ from punce.priors import estimate_prior
 from punce.priors.features import Rows, as_rows
 from punce.product.predict import run_predict
 
+pytestmark = pytest.mark.usefixtures("quick_tables")
 ROWS = 200
 
 
@@ -99,6 +100,7 @@ def test_the_prior_reads_numbers_and_dates_as_the_model_does() -> None:
     assert weekday.tolist() == days.dt.day_of_week.tolist()
 
 
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")  # what the fit says of its labels
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e300])
 def test_what_is_too_large_for_the_prior_does_not_stop_a_fit(value: float) -> None:
     frame, labels = problem()
