@@ -17,8 +17,8 @@ SHORT = ("fit table", "fit embedding network", "predict", "prior", "reproduce", 
 
 
 def kills(results: Path, names: tuple[str, ...], seconds: float, each: float) -> dict[str, dict[str, object]]:
-    """Scene -> what was counted, by tests.faults.kills in a process of its own, which is the one that is copied."""
-    line = [sys.executable, "-m", "tests.faults.kills", "--seconds", str(seconds), "--each", str(each)]
+    """Scene -> what was counted, by tests.faults in a process of its own, which is the one that is copied."""
+    line = [sys.executable, "-m", "tests.faults", "--seconds", str(seconds), "--each", str(each)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PUNCE_IMAGE_ENCODER": ""}
     subprocess.run([*line, "--results", str(results), "--only", *names], cwd=ROOT, env=environment, check=True)
     scenes: dict[str, dict[str, object]] = json.loads(results.read_text())["scenes"]
@@ -37,7 +37,7 @@ def test_a_few_kills_change_nothing(name: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_many_kills_change_nothing() -> None:
     """Adds to benchmarks/results/faults.json; bounded by its seconds."""
-    from tests.faults.kills import RESULTS
+    from tests.faults.__main__ import RESULTS
 
     scenes = kills(RESULTS, (*SCENES, "review --serve"), float(os.environ.get("PUNCE_FAULTS_SECONDS", "900")), 30.0)
     assert not [broken for counts in scenes.values() for broken in counts["broken"]]  # type: ignore[attr-defined]
