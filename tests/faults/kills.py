@@ -65,12 +65,12 @@ class Command:
         """Send it to one rank; the others end by themselves, or as torchrun ends them."""
         victim = rng.choice(self.copies)
         victim.send(number)
-        if len(self.copies) > 1:
-            until = time.monotonic() + 10.0
-            while time.monotonic() < until and any(copy.is_running() for copy in self.copies):
-                time.sleep(0.01)
-            for copy in self.copies:
-                copy.send(signal.SIGTERM)
+        others = [copy for copy in self.copies if copy is not victim]
+        until = time.monotonic() + 30.0
+        while time.monotonic() < until and any(copy.is_running() for copy in others):
+            time.sleep(0.01)
+        for copy in others:
+            copy.send(signal.SIGTERM)
 
     def ended(self) -> list[tuple[int, str, str]]:
         """Exit code, stdout and stderr of each rank."""

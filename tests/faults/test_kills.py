@@ -16,9 +16,11 @@ from tests.faults.scenes import SCENES
 SHORT = ("fit table", "fit embedding network", "predict", "prior", "reproduce", "review --serve")
 
 
-def kills(results: Path, names: tuple[str, ...], seconds: float, each: float) -> dict[str, dict[str, object]]:
+def disturbed(
+    results: Path, names: tuple[str, ...], seconds: float, each: float, by: str = "kills"
+) -> dict[str, dict[str, object]]:
     """Scene -> what was counted, by tests.faults in a process of its own, which is the one that is copied."""
-    line = [sys.executable, "-m", "tests.faults", "--seconds", str(seconds), "--each", str(each)]
+    line = [sys.executable, "-m", "tests.faults", "--by", by, "--seconds", str(seconds), "--each", str(each)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PUNCE_IMAGE_ENCODER": ""}
     subprocess.run([*line, "--results", str(results), "--only", *names], cwd=ROOT, env=environment, check=True)
     scenes: dict[str, dict[str, object]] = json.loads(results.read_text())["scenes"]
@@ -28,7 +30,7 @@ def kills(results: Path, names: tuple[str, ...], seconds: float, each: float) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT)
 def test_a_few_kills_change_nothing(name: str, tmp_path: Path) -> None:
-    counts = kills(tmp_path / "faults.json", (name,), seconds=1.0, each=8.0)[name]
+    counts = disturbed(tmp_path / "faults.json", (name,), seconds=1.0, each=8.0)[name]
     assert counts["broken"] == []
     assert counts["finished"]
 
@@ -39,5 +41,5 @@ def test_many_kills_change_nothing() -> None:
     """Adds to benchmarks/results/faults.json; bounded by its seconds."""
     from tests.faults.__main__ import RESULTS
 
-    scenes = kills(RESULTS, (*SCENES, "review --serve"), float(os.environ.get("PUNCE_FAULTS_SECONDS", "900")), 30.0)
+    scenes = disturbed(RESULTS, (*SCENES, "review --serve"), float(os.environ.get("PUNCE_FAULTS_SECONDS", "900")), 30.0)
     assert not [broken for counts in scenes.values() for broken in counts["broken"]]  # type: ignore[attr-defined]

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 
+_GLOO = ("gloo/", "Connection closed by peer", "Connection reset by peer")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -47,6 +48,8 @@ def joined(timeout: float = 600.0) -> Iterator[None]:
     except BaseException as error:
         if is_mine:
             _release_frames(error)
+        if is_mine and _is_lost_peer(error):
+            raise ConnectionError("another rank ended or cannot be reached; its own line says why") from error
         raise
     finally:
         if is_mine:
@@ -121,6 +124,12 @@ def _wait_for_others() -> None:
     if _has_cpu_backend():
         with suppress(RuntimeError):
             dist.all_reduce(torch.zeros(1))
+
+
+def _is_lost_peer(error: BaseException) -> bool:
+    """Whether an exchange failed because of another rank; gloo has no class of its own for that."""
+    is_gloo = isinstance(error, RuntimeError) and any(mark in str(error) for mark in _GLOO)
+    return is_gloo or isinstance(error, dist.DistError)
 
 
 def _release_frames(error: BaseException) -> None:
