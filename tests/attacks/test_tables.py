@@ -17,10 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from punce.data import read
+from punce.data import read, read_at_most
 from punce.data import unpacked as limits
+from punce.data.tables import open_table
 from punce.errors import InputError
 from punce.storage.formulas import defused, defused_frame, restored
 from tests.copies import punce_command
@@ -48,6 +50,32 @@ BOMBS: dict[str, Callable[[Path, bytes], object]] = {
     "bomb.zip": _zipped,
     "bomb.jsonl.gz": lambda path, content: path.write_bytes(gzip.compress(b'{"a": 1, "label": 0}\n' * (1 << 17))),
 }
+
+
+def write_equal_rows(path: Path, doublings: int) -> int:
+    """A small Parquet file with very many rows, whose groups are all the same bytes. The number of rows."""
+    frame = pd.DataFrame({"a": np.zeros(1 << 16), "label": np.arange(1 << 16) % 2})
+    frame.to_parquet(path, index=False)
+    content, footer = path.read_bytes(), pq.read_metadata(path)
+    for _ in range(doublings):
+        footer.append_row_groups(footer)
+    footer.write_metadata_file(end := io.BytesIO())
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:start] + end.getvalue()[4:])
+    return int(pq.read_metadata(path).num_rows)
+
+
+def test_parquet_rows_that_cannot_fit_into_memory_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = write_equal_rows(tmp_path / "t.parquet", 10)
+    assert (tmp_path / "t.parquet").stat().st_size < rows / 100
+    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 28)
+    for options in ({}, {"max_rows": 1000}):
+        with pytest.raises(InputError, match=r"t.parquet: 67,108,864 rows need at least .* GB are free"):
+            read_at_most(tmp_path / "t.parquet", "label", **options)
+    first = next(open_table(tmp_path / "t.parquet").frames(1000, None, (), "."))
+    assert len(first) == 1000
 
 
 @pytest.mark.parametrize("name", BOMBS)

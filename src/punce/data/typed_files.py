@@ -18,7 +18,7 @@ import pandas as pd
 from punce.columns.written import Decimal
 from punce.data.table_file import MOST_COLUMNS, FileOptions, headerless, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
-from punce.data.unpacked import refuse_bomb
+from punce.data.unpacked import refuse_beyond_memory, refuse_bomb
 from punce.errors import InputError
 from punce.storage.parts import part_files
 
@@ -72,9 +72,11 @@ class ParquetFiles(_Typed):
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
     ) -> Iterator[pd.DataFrame]:
-        """Row groups are read one after the other."""
+        """Row groups are read one after the other; all rows at once only if they can fit into memory."""
         import pyarrow as pa
 
+        if rows is None:
+            self._require_room(columns)
         for file in self.files:
             parquet = _open_parquet(file)
             try:  # without pandas' metadata a stored index stays a column, as the header says
@@ -85,6 +87,19 @@ class ParquetFiles(_Typed):
                     yield _plain_frame(batch)
             except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
                 raise unreadable(file, error) from error
+
+    def _require_room(self, columns: list[str] | None) -> None:
+        opened = [_open_parquet(file) for file in self.files]
+        names = self.names if columns is None else columns
+        widths = [_least_bytes(field.type) for field in opened[0].schema_arrow if field.name in names]
+        refuse_beyond_memory(self.path, sum(one.metadata.num_rows for one in opened), sum(widths))
+
+
+def _least_bytes(kind: Any) -> int:
+    """Of a cell in a frame: a number as it is stored, 8 for a pointer to anything else."""
+    import pyarrow as pa
+
+    return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 8
 
 
 def open_parquet(path: Path, asked: FileOptions) -> ParquetFiles:

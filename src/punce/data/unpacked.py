@@ -1,4 +1,4 @@
-"""Packed files that unpack to absurd sizes are refused while they are read, before they fill memory.
+"""Packed files that unpack to absurd sizes are refused before they fill memory, at once or while they are read.
 
 Tables shrink to a fifth, seldom to a fiftieth. A bomb shrinks to a thousandth (gzip) or less (bzip2, xz), and a file of
 one megabyte would fill any memory.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -15,6 +16,8 @@ from punce.errors import InputError
 
 _ALWAYS = 256 << 20  # bytes that any packed file may unpack to
 _RATIO = 200
+_FREE = Path("/proc/meminfo")
+_ALLOWED = Path("/sys/fs/cgroup/memory.max")
 
 
 def bounded(stream: IO[bytes], path: Path) -> IO[bytes]:
@@ -26,6 +29,27 @@ def refuse_bomb(path: Path, archive: zipfile.ZipFile) -> None:
     """Refuse an archive whose members together unpack to too much; zipfile unpacks no more than they announce."""
     if sum(member.file_size for member in archive.infolist()) > _most(path):
         raise _bomb(path)
+
+
+def refuse_beyond_memory(path: Path, rows: int, row_bytes: int) -> None:
+    """Refuse rows that cannot fit into the memory that is free; a gigabyte of equal rows packs to a few bytes."""
+    needed, free = rows * row_bytes, free_memory()
+    if free is not None and needed > free:
+        raise InputError(
+            f"{path}: {rows:,} rows need at least {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free; "
+            "leave out rows or columns, or use a machine with more memory"
+        )
+
+
+def free_memory() -> int | None:
+    """Bytes that the system, or the limit of a container, leaves to this process; None where nobody says so."""
+    found = []
+    with suppress(OSError, ValueError, StopIteration):
+        line = next(line for line in _FREE.read_text().splitlines() if line.startswith("MemAvailable:"))
+        found.append(int(line.split()[1]) * 1024)
+    with suppress(OSError, ValueError):  # "max" where there is no limit
+        found.append(int(_ALLOWED.read_text()))
+    return min(found, default=None)
 
 
 class _Counted(io.RawIOBase):
