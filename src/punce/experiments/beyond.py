@@ -3,7 +3,7 @@
 from functools import partial
 
 from punce.experiments.cell import Cell
-from punce.experiments.scale import FEW_LABELS, LABELS
+from punce.experiments.protocol import FEW_LABELS, LABELS
 from punce.experiments.tables import Experiment, Network
 
 _TOLD = {

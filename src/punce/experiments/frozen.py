@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from punce.experiments import protocol
 from punce.experiments.cell import DataSpec, EncoderSpec, Pretraining
-from punce.experiments.scale import CIFAR_SHARES, FEW_LABELS, LABELS, Bench, Scale, brief_selfpu, from_scratch
+from punce.experiments.scale import Bench, Scale, brief_selfpu, from_scratch
 from punce.views import Embedding
 
 SOURCE = "cifar10@lite0+mobilenetv2"
@@ -29,7 +29,7 @@ def frozen() -> Scale:
     mlp = EncoderSpec("mlp", 0.05)
     cifar = Bench(
         data=DataSpec(SOURCE, 0),
-        n_labelled={**FEW_LABELS, **LABELS, **CIFAR_SHARES},
+        n_labelled={**protocol.FEW_LABELS, **protocol.LABELS, **protocol.CIFAR_SHARES},
         # The paper's two convolutional networks are one and the same MLP here: the encoder below it is frozen.
         encoders={"resnet18": mlp, "allconv": mlp},
         pretraining=Pretraining("", short, "embedding", VIEW),

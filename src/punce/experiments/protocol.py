@@ -124,3 +124,12 @@ SCALED_CIFAR_VIEW = cifar(mean=(0.5,), std=(0.5,))
 
 CIFAR_VIEW = replace(SCALED_CIFAR_VIEW, mean=(0.4914, 0.4822, 0.4465), std=(0.247, 0.2435, 0.2616))
 """SimCLR's, standardised by the pixels of CIFAR-10's training part."""
+
+# Labelled rows, by the name of the place ----------------------------------------------------------------------------
+
+FEW_LABELS = {"20": 20, "100": 100, "300": 300}
+LABELS = {"1k": 1000, "3k": 3000, "10k": 10_000}
+SHARES = {"1%": 600, "5%": 3000, "10%": 6000, "99%": 59_400}
+"""Of MNIST's rows."""
+CIFAR_SHARES = {"1%": 500, "5%": 2500, "10%": 5000, "99%": 49_500}
+SENTENCES = {"20": 20, "100": 100, "1000": 1000}

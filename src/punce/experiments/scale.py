@@ -215,13 +215,6 @@ def _seen_as(head: Transfer, view: tuple[str, Image | Embedding] | None) -> Tran
 
 # Parts that several sizes share -----------------------------------------------------------------------------------
 
-FEW_LABELS = {"20": 20, "100": 100, "300": 300}
-LABELS = {"1k": 1000, "3k": 3000, "10k": 10_000}
-SHARES = {"1%": 600, "5%": 3000, "10%": 6000, "99%": 59_400}
-"""Of MNIST."""
-CIFAR_SHARES = {"1%": 500, "5%": 2500, "10%": 5000, "99%": 49_500}
-SENTENCES = {"20": 20, "100": 100, "1000": 1000}
-
 
 def from_scratch(plain: FinetuneConfig, **own: EpochConfig) -> dict[str, EpochConfig]:
     """Configurations of the methods trained from scratch: `plain` for those that differ in their risk alone."""

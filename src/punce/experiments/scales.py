@@ -20,19 +20,7 @@ from punce.experiments import protocol
 from punce.experiments.cell import DataSpec, EncoderSpec, Pretraining
 from punce.experiments.first_laptop import first_laptop
 from punce.experiments.frozen import frozen
-from punce.experiments.scale import (
-    CIFAR_SHARES,
-    FEW_LABELS,
-    LABELS,
-    SENTENCES,
-    SHARES,
-    Bench,
-    FewShot,
-    Scale,
-    brief_selfpu,
-    convolutions,
-    from_scratch,
-)
+from punce.experiments.scale import Bench, FewShot, Scale, brief_selfpu, convolutions, from_scratch
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.selfpu import SelfPUConfig
 from punce.stages.transfer import EpochConfig
@@ -53,7 +41,7 @@ def _paper() -> Scale:
     joint = replace(protocol.FINETUNE, epochs=100, lr=1e-4)
     mnist = Bench(
         data=DataSpec("mnist", 0),
-        n_labelled={**FEW_LABELS, **LABELS, **SHARES},
+        n_labelled={**protocol.FEW_LABELS, **protocol.LABELS, **protocol.SHARES},
         encoders={"mlp": EncoderSpec("mlp")},
         pretraining=Pretraining("", protocol.PRETRAIN, "digit", protocol.DIGIT_VIEW),
         probe=protocol.PROBE,
@@ -67,7 +55,7 @@ def _paper() -> Scale:
     cifar = replace(
         mnist,
         data=DataSpec("cifar10", 0),
-        n_labelled={**LABELS, **CIFAR_SHARES},
+        n_labelled={**protocol.LABELS, **protocol.CIFAR_SHARES},
         encoders=convolutions(1.0),
         pretraining=Pretraining(
             "", replace(protocol.PRETRAIN, epochs=300, batch_size=2048), "cifar", protocol.CIFAR_VIEW
@@ -75,7 +63,7 @@ def _paper() -> Scale:
         joint={**mnist.joint, "vpu": replace(protocol.VPU, lr=3e-5, mixup_weight=0.03)},
         plain_view=("cifar", protocol.CIFAR_VIEW),
     )
-    few_shot = FewShot("sst2", "roberta-base", SENTENCES, n_unlabelled=500, config=protocol.FEW_SHOT, seeds=5)
+    few_shot = FewShot("sst2", "roberta-base", protocol.SENTENCES, n_unlabelled=500, config=protocol.FEW_SHOT, seeds=5)
     return Scale("paper", "the paper's protocol", {"mnist": mnist, "cifar10": cifar}, few_shot, threads=4)
 
 
@@ -107,7 +95,7 @@ def _laptop() -> Scale:
     short = replace(protocol.PRETRAIN, epochs=epochs, optimizer="adam", lr=3e-3, warmup_epochs=1.0)
     mnist = replace(
         first.benches["mnist"],
-        n_labelled={**FEW_LABELS, **LABELS, **SHARES},
+        n_labelled={**protocol.FEW_LABELS, **protocol.LABELS, **protocol.SHARES},
         encoders={"mlp": EncoderSpec("mlp", 0.1)},
         pretraining=Pretraining("", short, "digit", protocol.WEAK_DIGIT_VIEW),
         joint=_equal_joint(epochs, batch_size=1024, vpu_rate=3e-4),
@@ -153,7 +141,7 @@ def _part() -> Scale:
     mnist = replace(
         whole,
         data=DataSpec("mnist", 0, n_train=10_000),
-        n_labelled={**FEW_LABELS, "1k": 1000, "3k": 3000},
+        n_labelled={**protocol.FEW_LABELS, "1k": 1000, "3k": 3000},
         encoders={"mlp": EncoderSpec("mlp", 0.05)},
         pretraining=replace(whole.pretraining, config=short),
         probe=replace(protocol.PROBE, batch_size=1024),
@@ -173,7 +161,7 @@ def _digits() -> Scale:
     mnist = replace(
         _part().benches["mnist"],
         data=DataSpec("digits", 0),
-        n_labelled={**FEW_LABELS, "1k": 100, "3k": 300},
+        n_labelled={**protocol.FEW_LABELS, "1k": 100, "3k": 300},
         encoders={"mlp": EncoderSpec("mlp", 0.04)},
         pretraining=Pretraining("", short, "digit", view),
         probe=replace(protocol.PROBE, epochs=60, batch_size=512),
