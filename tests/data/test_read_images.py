@@ -218,6 +218,11 @@ def test_a_disk_without_room_for_the_pictures_is_one_clear_line(
         read(_folder(tmp_path)).load()
 
 
-def test_decoding_shows_progress(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_decoding_of_many_pictures_shows_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     read(_folder(tmp_path)).features.look(keep=True, progress=True)
-    assert "decode: 1/1 steps" in capfd.readouterr().err
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr("punce.data.pictures.CHUNK", 1)
+    read(tmp_path).features.look(keep=True, progress=True)
+    assert "decode: 6/6 steps" in capfd.readouterr().err

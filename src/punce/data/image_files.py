@@ -30,6 +30,7 @@ _DEFAULT_SIZE = 64
 _LARGEST_NATIVE = 128  # larger pictures are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
 _SHOWN = 5
+_FEW_CHUNKS = 4  # decoded in seconds: no progress is shown
 _MOST_IN_MEMORY = 1 << 30  # bytes of decoded pictures; more go to a temporary file
 _FOLDERS = {
     "labelled": POSITIVE,
@@ -106,7 +107,8 @@ class ImageFiles:
             return
         pixels = _room(self.shape if keep else (0, *self.form_shape))
         seen = Facts(len(self))
-        with StageProgress("decode", -(-len(self) // CHUNK), CHUNK, shown=progress) as shown:
+        n_chunks = -(-len(self) // CHUNK)
+        with StageProgress("decode", n_chunks, CHUNK, shown=progress and n_chunks > _FEW_CHUNKS) as shown:
             for rows, chunk in pictures(self.folder, self.names, self.form):
                 seen.add(rows, chunk)
                 for row, each in zip(range(rows.start, rows.stop), chunk if keep else (), strict=False):
