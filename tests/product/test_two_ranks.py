@@ -26,7 +26,7 @@ def fitted(name: str, inputs: Path, out: Path, *launcher: str) -> pd.DataFrame:
     return pd.read_parquet(out / "scores.parquet").sort_values("row")
 
 
-@pytest.mark.parametrize("name", ["fit embedding network"])
+@pytest.mark.parametrize("name", ["fit embedding network", "fit image network"])
 def test_two_ranks_end_where_one_does(name: str, tmp_path: Path) -> None:
     (tmp_path / "inputs").mkdir()
     SCENES[name].inputs(tmp_path / "inputs")
