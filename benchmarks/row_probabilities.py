@@ -11,7 +11,7 @@ changes at a time from p_i by class means, the default α and a start at the fir
 - source: `means` of the batch's classes; the `online` head beside the encoder, on detached features;
   `out of fold`, a self-consistent head on the rows as they are, cross-fitted before the start; `true`, the true labels
   (oracle: what perfect probabilities would bring);
-- own view α; start: steps before this epoch use InfoNCE.
+- own view α, or by confidence: rows whose p_i is near one half keep theirs; start: steps before this epoch use InfoNCE.
 
 A self-consistent head (PU) or logistic regression (PNU) on the features gives `accuracy`; `oracle_linear` is the same
 regression on all true labels. One line of JSON a run; repeated commands skip what is done.
@@ -41,6 +41,7 @@ from punce.encoders import MLP
 from punce.experiments.features import load_features
 from punce.experiments.frozen import SOURCE, VIEW
 from punce.losses import SCL, InfoNCE, PuNCE
+from punce.losses.punce import OwnView
 from punce.models.portfolio.heads import HEADS, HeadProblem
 from punce.models.portfolio.ridge import chances
 from punce.risks import NNPU
@@ -63,7 +64,7 @@ class Choice:
     setting: str
     loss: str = "posterior"
     source: str = "means"
-    own_view: float | None = None
+    own_view: OwnView = None
     start: int = 0
 
 
@@ -79,7 +80,7 @@ def choices() -> list[Choice]:
             at = partial(Choice, data, n_labelled, setting)
             found += [at(loss=loss, source="none") for loss in ("infonce", "scl", "paper")]
             found += [at(source=source) for source in ("means", "online", "out of fold", "true")]
-            found += [at(own_view=alpha) for alpha in alphas]
+            found += [at(own_view=alpha) for alpha in (*alphas, "confidence")]
             found += [at(start=epoch) for epoch in starts]
     return found
 

@@ -23,7 +23,7 @@ def _way(choice: Mapping[str, Any]) -> str:
     if choice["loss"] != "posterior":
         return _LOSSES[choice["loss"]]
     if choice["own_view"] is not None:
-        return f"class means, α = {choice['own_view']:g}"
+        return f"class means, own view {choice['own_view']}"
     if choice["start"]:
         return f"class means, after {choice['start']} epochs of InfoNCE"
     names = {"means": "class means (the default)", "online": "online head", "true": "true labels (oracle)"}

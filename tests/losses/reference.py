@@ -116,15 +116,24 @@ def shifted_probabilities(probabilities: Sequence[float], labels: Sequence[int],
 
 
 def punce_posterior(
-    z: Tensor, labels: Sequence[int], temperature: float, prior: float, probabilities: Sequence[float], own_view: float
+    z: Tensor,
+    labels: Sequence[int],
+    temperature: float,
+    prior: float,
+    probabilities: Sequence[float],
+    own_view: float | None,
 ) -> Tensor:
-    """α to the own view, 1 − α to both classes by p_i; the part of a class without labels goes to the own view."""
+    """α to the own view, 1 − α to both classes by p_i; the part of a class without labels goes to the own view.
+
+    Without `own_view` a row's own α is 1 − (1 − α)·(2p − 1)², with α one half if both classes have labels and else 0.
+    """
     p = shifted_probabilities(probabilities, labels, prior) * 2
 
     def unlabelled(rows: list[Tensor], i: int, own: int, P: list[int], N: list[int]) -> Tensor:
         positive = p[i] * _mean_log_ratio(rows, i, P or [own], temperature)
         negative = (1 - p[i]) * _mean_log_ratio(rows, i, N or [own], temperature)
-        return own_view * _log_ratio(rows, i, own, temperature) + (1 - own_view) * (positive + negative)
+        alpha = 1 - (0.5 if P and N else 1.0) * (2 * p[i] - 1) ** 2 if own_view is None else own_view
+        return alpha * _log_ratio(rows, i, own, temperature) + (1 - alpha) * (positive + negative)
 
     return _with_both_classes(z, labels, temperature, unlabelled)
 

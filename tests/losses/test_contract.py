@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
 from punce.losses.contrastive import two_view_anchors
 from punce.losses.posterior import anchor_probabilities
+from punce.losses.punce import OwnView
 from tests.losses import reference
 
 
@@ -37,8 +38,8 @@ def probabilities_of(z: Tensor) -> Tensor:
 class WithProbabilities(PuNCE):
     """The posterior form with probabilities of its own for every batch, so that the contract can call it."""
 
-    def __init__(self, temperature: float) -> None:
-        super().__init__(0.3, temperature, weighting="posterior", own_view=0.6)
+    def __init__(self, temperature: float, own_view: OwnView = 0.6) -> None:
+        super().__init__(0.3, temperature, weighting="posterior", own_view=own_view)
 
     def forward(self, z: Tensor, labels: Tensor | None = None, probabilities: Tensor | None = None) -> Tensor:
         return super().forward(z, labels, probabilities_of(z) if probabilities is None else probabilities)
@@ -57,6 +58,10 @@ CASES = {
     "punce-posterior": Case(
         WithProbabilities,
         lambda z, s, t: reference.punce_posterior(z, s, t, 0.3, probabilities_of(z).tolist(), 0.6),
+    ),
+    "punce-confidence": Case(
+        lambda t: WithProbabilities(t, "confidence"),
+        lambda z, s, t: reference.punce_posterior(z, s, t, 0.3, probabilities_of(z).tolist(), None),
     ),
     "dcl": Case(DCL, lambda z, s, t: reference.dcl(z, s, t, 0.1)),
     "dcl-strong": Case(lambda t: DCL(t, tau_plus=0.5), lambda z, s, t: reference.dcl(z, s, t, 0.5)),
@@ -270,6 +275,15 @@ def test_the_own_view_has_one_half_with_both_classes_and_the_other_classs_part_w
         s = torch.tensor(labels)
         automatic, told = (PuNCE(0.4, weighting="posterior", own_view=own) for own in (None, own_view))
         assert float(automatic(z, s, given)) == float(told(z, s, given))
+
+
+def test_a_row_that_may_be_of_either_class_keeps_its_own_view() -> None:
+    z, s = projections(6).detach(), torch.tensor([1, -1, 0, 0, -1, 0])
+    unsure = PuNCE(0.5, weighting="posterior", own_view="confidence")(z, s, torch.full((6,), 0.5))
+    assert abs(float(unsure) - float(SCL()(z, s))) < 1e-12
+    sure = torch.tensor([0.5, 0.5, 1.0, 0.0, 0.5, 1.0])
+    by_confidence, told = (PuNCE(2 / 3, weighting="posterior", own_view=own) for own in ("confidence", 0.5))
+    assert abs(float(by_confidence(z, s, sure)) - float(told(z, s, sure))) < 1e-4
 
 
 def test_a_row_with_a_higher_probability_is_pulled_to_the_positives() -> None:

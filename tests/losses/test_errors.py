@@ -105,7 +105,7 @@ def test_own_view_is_a_share_and_only_for_the_posterior_form() -> None:
     with pytest.raises(InputError, match="weighting='paper' has its own weights"):
         PuNCE(0.3, own_view=0.5)
     for wrong in (-0.1, 1.1, "all"):
-        with pytest.raises(InputError, match=r"own_view must lie in \[0, 1\] or be 'paper'"):
+        with pytest.raises(InputError, match=r"own_view must lie in \[0, 1\] or be 'confidence' or 'paper'"):
             PuNCE(0.3, weighting="posterior", own_view=wrong)  # type: ignore[arg-type]
     assert "own_view=0.5" in repr(PuNCE(0.3, weighting="posterior", own_view=0.5))
     assert "own_view" not in repr(PuNCE(0.3))

@@ -15,7 +15,7 @@ from punce.losses.posterior import anchor_probabilities
 from punce.scenario import check_prior
 
 Weighting = Literal["paper", "released", "posterior"]
-OwnView = float | Literal["paper"] | None
+OwnView = float | Literal["confidence", "paper"] | None
 
 _OWN_VIEW = 0.5  # where there are labels of both classes
 
@@ -47,8 +47,9 @@ class PuNCE(ContrastiveLoss):
         weighting: "paper" as above; "released" uses w_P = π/(1+π), as the authors' later code does (PU only);
             "posterior" as above.
         own_view: α of "posterior", in [0, 1]. Unless given, 0.5 with labels of both classes and 0 with those of one
-            class, where the own view has the part of the other class already. "paper" takes the paper's weights
-            1/(|P|+1) and 1/(|N|+1): with p_i = π this is the paper's loss.
+            class, where the own view has the part of the other class already. "confidence" gives a row its own
+            α_i = 1 − (1 − α)·(2p_i − 1)², α as without it: rows that may be of either class keep their own view.
+            "paper" takes the paper's weights 1/(|P|+1) and 1/(|N|+1): with p_i = π this is the paper's loss.
 
     Shape: z (2, B, K), labels (B,) of {1, 0, −1}, probabilities (B,) -> scalar.
     """
@@ -104,8 +105,10 @@ class PuNCE(ContrastiveLoss):
             # mean(P ∪ a(i)) gives each of its |P| + 1 views the same weight; an empty group gets weight 0.
             return p * n_p / (n_p + 1.0), (1.0 - p) * n_n / (n_n + 1.0)
         has_p, has_n = n_p.clamp_max(1.0), n_n.clamp_max(1.0)
-        rest = 1.0 - (_OWN_VIEW * has_p * has_n if self.own_view is None else self.own_view)
-        return p * rest * has_p, (1.0 - p) * rest * has_n
+        pull = 1.0 - (self.own_view if isinstance(self.own_view, int | float) else _OWN_VIEW * has_p * has_n)
+        if self.own_view == "confidence":
+            pull = pull * (2.0 * p - 1.0) ** 2
+        return p * pull * has_p, (1.0 - p) * pull * has_n
 
     def extra_repr(self) -> str:
         """Shown by print(loss)."""
@@ -118,6 +121,6 @@ def _checked_own_view(own_view: OwnView, weighting: Weighting) -> OwnView:
         if own_view is not None:
             raise InputError(f"own_view is for weighting='posterior'; weighting={weighting!r} has its own weights")
         return "paper"
-    if own_view in (None, "paper") or (isinstance(own_view, int | float) and 0.0 <= own_view <= 1.0):
+    if own_view in (None, "paper", "confidence") or (isinstance(own_view, int | float) and 0.0 <= own_view <= 1.0):
         return own_view
-    raise InputError(f"own_view must lie in [0, 1] or be 'paper', got {own_view!r}")
+    raise InputError(f"own_view must lie in [0, 1] or be 'confidence' or 'paper', got {own_view!r}")
