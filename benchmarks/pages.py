@@ -17,6 +17,7 @@ from image_pages import image_page
 from peer_pages import peer_page
 from prior_pages import prior_page
 from review_pages import negatives_page, review_page
+from row_probability_page import row_probabilities_page
 from rows import rows_of
 
 ROOT = Path(__file__).parents[1]
@@ -327,6 +328,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "tables.md": tables,
     "text.md": text,
     "when-to-use.md": lambda: features_page(read("features")),
+    "training.md": lambda: row_probabilities_page(read("row_probabilities")),
     "review.md": lambda: review_page(read("review")),
     "using.md": lambda: negatives_page(read("negatives")),
 }

@@ -20,7 +20,10 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("pages")
 
 
-_PAGES = ["../README.md", "priors.md", "peers.md", "benchmarks.md", "tables.md", "text.md", "review.md", "using.md"]
+_PAGES = [
+    "../README.md",
+    *(f"{name}.md" for name in "priors peers benchmarks tables text review using training when-to-use".split()),
+]
 
 
 @pytest.mark.parametrize("name", _PAGES)

@@ -63,6 +63,7 @@ def reproduce(
         require_data(to_do)
     failed = []
     if to_do:
+        store.folder.mkdir(parents=True, exist_ok=True)  # a disk that cannot be written is one error, not one per cell
         with MatrixProgress(plan, store, console) as progress:
             failed = run_cells(to_do, store, _pool(jobs, cluster, chosen), progress).failed
     try:
