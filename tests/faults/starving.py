@@ -59,7 +59,8 @@ class Starving(Killing):
         lines = [line for line in said.splitlines() if words in line]
         require(len(lines) == 1 and "Traceback" not in said, f"{name}: {said[-300:]!r}")
         require(not leftovers(out, _OURS), f"{name}: left {leftovers(out, _OURS)}")
-        self._whole_files(out)
+        if not some_cells_failed:  # the file of a failed cell says why; the repeated command replaces it
+            self._whole_files(out)
 
     def _repeated(self, out: Path) -> None:
         self._finish(out)
