@@ -20,10 +20,8 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("pages")
 
 
-_PAGES = [
-    "../README.md",
-    *(f"{name}.md" for name in "priors peers benchmarks tables text review using training when-to-use".split()),
-]
+_NAMES = ("priors", "peers", "benchmarks", "tables", "text", "review", "using", "training", "when-to-use")
+_PAGES = ["../README.md", *(f"{name}.md" for name in _NAMES)]
 
 
 @pytest.mark.parametrize("name", _PAGES)
