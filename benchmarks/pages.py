@@ -79,6 +79,7 @@ def readme() -> str:
             f"puNCE and a linear layer: {punce['test_accuracy']:.2f} %",
             f"the paper, 200 epochs of a wider network: {punce['paper_200_epochs']:.2f} %",
         ],
+        _both_classes(),
         [
             "Loss at 8,192 views, one round ([benchmarks](docs/benchmarks.md))",
             cost("punce PuNCE"),
@@ -86,6 +87,24 @@ def readme() -> str:
         ],
     ]
     return rows_of(["", "punce", "for comparison"], rows)
+
+
+def _both_classes() -> list[str]:
+    """Table 4 on MNIST at scale laptop."""
+    cells = json.loads((ROOT / "results" / "summary.json").read_text())["scales"]["laptop"]["experiments"]["table4"]
+    shares = ("1%", "5%", "10%")
+
+    def accuracies(loss: str) -> str:
+        return " / ".join(f"{cells[f'mnist/mlp/{share} {loss}']['test_accuracy']['mean']:.1f}" for share in shares)
+
+    seeds = {
+        cells[f"mnist/mlp/{share} {loss}"]["test_accuracy"]["n"] for share in shares for loss in ("scl", "posterior")
+    }
+    return [
+        f"MNIST odd/even, 1 / 5 / 10 % labelled of both classes, {min(seeds)} seeds ([results](docs/results.md))",
+        f"puNCE with row probabilities: {accuracies('posterior')} %",
+        f"SCL {accuracies('scl')}; puNCE as printed {accuracies('punce')}",
+    ]
 
 
 # --- docs/benchmarks.md ----------------------------------------------------------------------------------------------
