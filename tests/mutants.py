@@ -1,6 +1,6 @@
 """Break the code on purpose, one place at a time: the tests must notice every break.
 
-    make mutants                                   # all of tests/mutants.toml, about ten minutes
+    make mutants                                   # all of tests/mutants.toml, about a quarter of an hour
     python -m tests.mutants --only losses --jobs 2
 
 Each break is applied to a copy of `src`, and the default tests named beside it run against that copy. A break that no
