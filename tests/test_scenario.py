@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from punce.errors import InputError
@@ -45,6 +45,7 @@ def test_the_population_prior_comes_back(n_labelled: int) -> None:
     n_unlabelled=st.integers(1, 10**6),
     scenario=st.sampled_from(["single_set", "case_control"]),
 )
+@example(prior=0.0, n_labelled=1, n_unlabelled=1314, scenario="single_set")  # 1/1315 · 1315 is just below 1
 def test_conversions_are_inverses(prior: float, n_labelled: int, n_unlabelled: int, scenario: Scenario) -> None:
     there = population_prior(prior, n_labelled, n_unlabelled, scenario)
     assert prior_from_population(there, n_labelled, n_unlabelled, scenario) == pytest.approx(prior, abs=1e-6)

@@ -27,6 +27,8 @@ in ``case_control`` the unlabelled rows are the population.
 """
 TARGETS: tuple[Target, ...] = get_args(Target)
 
+_ROUNDING = 1e-12  # of a share: a prior that was computed may miss what is possible by its last bits
+
 
 def check_scenario(scenario: str) -> None:
     """Refuse an unknown scenario."""
@@ -88,12 +90,12 @@ def prior_from_population(population_prior: float, n_labelled: int, n_unlabelled
         return value
     n = n_labelled + n_unlabelled
     hidden = value * n - n_labelled
-    if hidden < 0:
+    if hidden < -_ROUNDING * n:
         raise InputError(
             f"population_prior {value:g} means {value * n:.0f} positives in {n} rows, fewer than the {n_labelled} "
             "labelled ones; in scenario 'case_control' the labelled rows do not count"
         )
-    return hidden / n_unlabelled
+    return min(max(hidden / n_unlabelled, 0.0), 1.0)
 
 
 def label_frequency(prior: float, n_labelled: int, n_unlabelled: int) -> float:
@@ -108,7 +110,7 @@ def prior_from_label_frequency(c: float, n_labelled: int, n_unlabelled: int) -> 
     """π = (n_P / n_U)(1 − c)/c. Inverse of :func:`label_frequency`; refuses a c that would need π > 1."""
     c = _checked(c, n_labelled, n_unlabelled, "single_set", name="label_frequency")
     lowest = n_labelled / (n_labelled + n_unlabelled)
-    if c < lowest - 1e-12 or c == 0.0:
+    if c < lowest - _ROUNDING or c == 0.0:
         raise InputError(
             f"label_frequency {c:g} would need more hidden positives than the {n_unlabelled} unlabelled rows; "
             f"with {n_labelled} labelled rows it is at least {lowest:g}"
