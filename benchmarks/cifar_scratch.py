@@ -5,9 +5,8 @@
 
 No picture and no label but those of CIFAR-10 is used, and no true label in training. A run has two stages:
 
-1. `patches`: every picture as its likeness to 400 whitened random 6 × 6 patches of training pictures, pooled over four
-   quadrants (nothing is trained); a self-consistent head, cross-fitted in five folds, gives each unlabelled picture a
-   probability that no label of its own fold has shaped.
+1. `patches`: the package's whitened patches, which nobody trains; a self-consistent head on them, cross-fitted in five
+   folds, gives each unlabelled picture a probability that no label of its own fold has shaped.
 2. an AllConv of a quarter of the width behind a fixed whitening convolution, on pictures mirrored and shifted by up to
    2 pixels. `soft`: cross-entropy with these probabilities as targets. `punce`: the same and puNCE with row
    probabilities on the projections of two views. Scores are the mean over a picture and its mirror image.
@@ -35,14 +34,14 @@ from punce.data import PUSample, load, simulate_pu
 from punce.encoders import AllConv
 from punce.encoders.precision import fast_convolutions
 from punce.losses import PuNCE
-from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.heads import HEADS, HeadProblem
+from punce.models.portfolio.patches import Patches
 from punce.models.portfolio.ridge import chances
 from punce.risks.base import zero_one_risk
 from punce.training.splits import PUStratifiedKFold, holdout_split
 
 FILE = RESULTS / "cifar_scratch.jsonl"
-N_LABELLED, PATCHES, SIDE, FOLDS, CHUNK = 1000, 400, 6, 5, 1000
+N_LABELLED, FOLDS, CHUNK = 1000, 5, 1000
 BATCH, RATE, DECAY, SHIFT, WIDTH = 256, 2e-3, 5e-4, 2, 0.25
 WEIGHT_OF_PUNCE = 0.2
 RECIPES = ("patches", "soft", "punce")
@@ -51,41 +50,15 @@ RECIPES = ("patches", "soft", "punce")
 # Stage 1: patches that nobody trained --------------------------------------------------------------------------------
 
 
-def whitening(x: Tensor, side: int, *, rows: int = 2000) -> tuple[Tensor, Tensor]:
-    """Mean (D,) and whitening matrix (D, D) of side × side patches of some pictures; D = 3·side²."""
-    some = torch.nn.functional.unfold(x[:rows], side, stride=side).transpose(1, 2).flatten(0, 1).double()
-    mean = some.mean(0)
-    values, vectors = torch.linalg.eigh((some - mean).T @ (some - mean) / len(some))
-    return mean.float(), (vectors / (values + 1e-3).sqrt() @ vectors.T).float()
-
-
-def patch_kernel(train: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """A convolution whose channels are likeness to random patches, both whitened: weight and bias."""
-    mean, matrix = whitening(train, SIDE)
-    drawn = torch.Generator().manual_seed(seed)
-    rows = torch.randint(len(train), (PATCHES,), generator=drawn)
-    at = torch.randint(33 - SIDE, (PATCHES, 2), generator=drawn)
-    picked = torch.stack(
-        [train[r, :, i : i + SIDE, j : j + SIDE].flatten() for r, (i, j) in zip(rows, at, strict=True)]
-    )
-    white = (picked - mean) @ matrix
-    white = white / white.norm(dim=1, keepdim=True)
-    return (white @ matrix).view(PATCHES, 3, SIDE, SIDE), -(white @ matrix) @ mean
-
-
-def patch_features(x: Tensor, kernel: tuple[Tensor, Tensor], folder: Path) -> np.ndarray:
-    """Shape: (n, 3, 32, 32) -> (n, 8 · PATCHES): likeness and unlikeness, means over four quadrants. Resumable."""
+def patch_features(x: Tensor, patches: Patches, folder: Path) -> np.ndarray:
+    """Shape: (n, 3, 32, 32) -> (n, M). Resumable."""
     folder.mkdir(parents=True, exist_ok=True)
     for start in range(0, len(x), CHUNK):
         if (path := folder / f"{start:05d}.npy").is_file():
             continue
-        parts, before = [], time.process_time()
-        for part in x[start : start + CHUNK].split(250):
-            h = conv2d(part, *kernel)
-            both = torch.cat([(h - 0.5).clamp_min(0), (-h - 0.5).clamp_min(0)], dim=1)
-            parts.append(torch.nn.functional.adaptive_avg_pool2d(both, 2).flatten(1).half())
+        before, found = time.process_time(), patches(x[start : start + CHUNK])
         with path.with_suffix(".tmp").open("wb") as file:
-            np.save(file, torch.cat(parts).numpy())
+            np.save(file, found)
         path.with_suffix(".tmp").replace(path)
         path.with_suffix(".seconds").write_text(str(time.process_time() - before))
     return np.concatenate([np.load(folder / f"{start:05d}.npy") for start in range(0, len(x), CHUNK)])
@@ -100,10 +73,10 @@ def head_scores(features: np.ndarray, new: np.ndarray, is_p: np.ndarray, prior: 
 
 def stage_one(sample: PUSample, x: Tensor, x_test: Tensor, seed: int, work: Path) -> dict[str, Any]:
     """Out-of-fold probabilities of the training rows, and test scores of a head on all of them."""
-    kernel, parts = patch_kernel(x, seed), {"train": x, "test": x_test}
-    train, test = (patch_features(rows, kernel, work / f"patches-{seed}-{name}") for name, rows in parts.items())
-    before, directions = time.process_time(), Directions.fit(train, seed)
-    train, test = directions(train), directions(test)
+    before, patches = time.process_time(), Patches.fit(x, seed)
+    spent, parts = time.process_time() - before, {"train": x, "test": x_test}
+    train, test = (patch_features(rows, patches, work / f"patches-{seed}-{name}") for name, rows in parts.items())
+    before = time.process_time()
     is_p, scores = sample.labels == 1, np.empty(len(train))
     for rest, fold in PUStratifiedKFold(FOLDS, random_state=seed).split(train, sample.labels):
         own = head_scores(train[rest], train[fold], is_p[rest], sample.prior, seed)
@@ -112,11 +85,19 @@ def stage_one(sample: PUSample, x: Tensor, x_test: Tensor, seed: int, work: Path
     probability[~is_p] = chances(2.0 * scores[~is_p], sample.prior)
     whole = head_scores(train, np.concatenate([train, test]), is_p, sample.prior, seed)
     cut = np.quantile(whole[: len(train)][~is_p], 1 - sample.prior)
-    spent = time.process_time() - before
+    spent += time.process_time() - before
     return {"probability": probability, "test": whole[len(train) :] - cut, "scores": scores, "seconds": spent}
 
 
 # Stage 2: a network on soft targets ----------------------------------------------------------------------------------
+
+
+def whitening(x: Tensor, side: int, *, rows: int = 2000) -> tuple[Tensor, Tensor]:
+    """Mean (D,) and whitening matrix (D, D) of side × side patches of some pictures; D = 3·side²."""
+    some = torch.nn.functional.unfold(x[:rows], side, stride=side).transpose(1, 2).flatten(0, 1).double()
+    mean = some.mean(0)
+    values, vectors = torch.linalg.eigh((some - mean).T @ (some - mean) / len(some))
+    return mean.float(), (vectors / (values + 1e-3).sqrt() @ vectors.T).float()
 
 
 class Whitened(nn.Module):
