@@ -343,7 +343,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "when-to-use.md": lambda: features_page(read("features")),
     "training.md": lambda: row_probabilities_page(read("row_probabilities")),
     "review.md": lambda: review_page(read("review")),
-    "using.md": lambda: negatives_page(read("negatives")),
+    "labels.md": lambda: negatives_page(read("negatives")),
 }
 
 

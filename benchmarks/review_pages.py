@@ -1,4 +1,4 @@
-"""The numbers of docs/review.md and of the part of docs/using.md on labelled negatives."""
+"""The numbers of docs/review.md and of docs/labels.md."""
 
 from __future__ import annotations
 

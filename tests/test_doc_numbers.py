@@ -20,7 +20,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("pages")
 
 
-_NAMES = ("priors", "peers", "benchmarks", "tables", "text", "review", "using", "training", "when-to-use")
+_NAMES = ("priors", "peers", "benchmarks", "tables", "text", "review", "labels", "training", "when-to-use")
 _PAGES = ["../README.md", *(f"{name}.md" for name in _NAMES)]
 
 

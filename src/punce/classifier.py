@@ -77,7 +77,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
     Args:
         loss: contrastive loss of the pretraining: a name in ``punce.losses.LOSSES``, a loss object, or None to train
             without pretraining. With "auto" for loss and risk, several features and heads are tried and weighed by
-            held-out labelled rows (docs/using.md); if anything else is chosen, "auto" is the paper's pair, puNCE and
+            held-out labelled rows (docs/when-to-use.md); if anything else is chosen, "auto" is the paper's pair, puNCE and
             nnPU.
         risk: PU risk of the head: a name in ``punce.risks.RISKS``, a risk object, or "pupl" (pseudo-labels by
             clustering) or "selfpu" (without a loss).

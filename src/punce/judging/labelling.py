@@ -11,7 +11,7 @@ Overlapping classes have no gap: there the check stays silent. A whole group of 
 label looks like negatives, to any test.
 
 The limits were set on normal classes and on Spambase, Landsat, Mushroom, digits and breast cancer, so that at most 5 %
-of random labellings fire there; on other sets it can be more. docs/using.md has the figures, and what is missed.
+of random labellings fire there; on other sets it can be more. docs/labels.md has the figures, and what is missed.
 """
 
 from __future__ import annotations
