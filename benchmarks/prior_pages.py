@@ -36,7 +36,7 @@ def _prior_errors(accuracy: dict[str, Any], others: dict[str, Any]) -> str:
 true shares 0.05, 0.3, 0.6 and 0.9, 100 and 1,000 labelled rows, at most 2,000 unlabelled rows
 (`benchmarks/results/priors.json`). "Covered" is the share of 90 % intervals that hold the truth. Seconds are without
 the scores of boosting, which take {accuracy["seconds_scores"]:.1f} s on a busy machine. Estimators with a star were
-measured on the same draws by the version before, in which copies of labelled rows could be in another fold.
+measured on the same draws by an earlier form, in which copies of labelled rows could be in another fold.
 
 {rows_of(header, rows)}
 
