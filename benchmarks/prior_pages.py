@@ -122,7 +122,7 @@ alarm in {alarms:.0f} % of the cells above. `benchmarks/priors.py representative
 exp(strength · first principal component). BBE's estimate of a true share of 0.5 then falls to between
 {low:.2f} and {high:.2f}, and the test notices it in {noticed:.0f} % of the draws.
 
-<details><summary>Every set</summary>
+<details markdown><summary>Every set</summary>
 
 {rows_of(["set", "labelled", "strength of the bias", "noticed", "mean estimate"], rows)}
 
@@ -131,7 +131,7 @@ exp(strength · first principal component). BBE's estimate of a true share of 0.
 
 def prior_speed(speed: dict[str, Any]) -> str:
     rows = [[what, f"{s['seconds']:.2f}", f"{s['goal']:g}", f"{s['peak_mb']}"] for what, s in speed.items()]
-    return f"""<details><summary>Seconds on two cores (`benchmarks/priors.py speed`)</summary>
+    return f"""<details markdown><summary>Seconds on two cores (<code>benchmarks/priors.py speed</code>)</summary>
 
 {rows_of(["what", "seconds", "goal", "peak MB of the process"], rows)}
 

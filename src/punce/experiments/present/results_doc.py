@@ -126,7 +126,7 @@ def _part(grid: Grid, drawn: Sequence[Picture], *, is_main: bool) -> list[str]:
         return [*blocks, f"The numbers are those of {same}."]
     blocks.append(markdown(tables.compact(grid)))
     full = markdown(tables.full(grid)).strip("\n")
-    blocks.append(f"<details><summary>Every number</summary>\n\n{full}\n\n</details>")
+    blocks.append(f"<details markdown><summary>Every number</summary>\n\n{full}\n\n</details>")
     notes = [f"- {escape_markdown(note)}" for note in slips(experiment.paper)]
     return [*blocks, "About the paper's own table:\n\n" + "\n".join(notes)] if notes else blocks
 
