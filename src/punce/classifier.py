@@ -76,9 +76,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
 
     Args:
         loss: contrastive loss of the pretraining: a name in ``punce.losses.LOSSES``, a loss object, or None to train
-            without pretraining. With "auto" for loss and risk, several features and heads are tried and weighed by
-            held-out labelled rows (docs/when-to-use.md); if anything else is chosen, "auto" is the paper's pair, puNCE and
-            nnPU.
+            without pretraining. With "auto" for loss and risk, several features and heads are tried and weighted by
+            held-out labelled rows (docs/when-to-use.md); if anything else is chosen, "auto" is the paper's pair, puNCE
+            and nnPU.
         risk: PU risk of the head: a name in ``punce.risks.RISKS``, a risk object, or "pupl" (pseudo-labels by
             clustering) or "selfpu" (without a loss).
         transfer: "probe" freezes the encoder, "finetune" trains it further with the head.
@@ -204,7 +204,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         labels = rows.labels
         require_positive_and_unlabelled(rows.codes, "y")
         if np.shape(X)[0] != len(labels):
-            raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels")
+            raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels; give one for each row")
         self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind

@@ -248,11 +248,10 @@ def check_weights(way: Way, asked: Mapping[str, Any], what: str) -> None:
 def _chosen(option: str, asked: Mapping[str, Any], chosen: Collection[str], way: str) -> bool:
     value = asked[option]
     if option == "loss" and way == "selfpu":
-        return value is not None and not _is(
-            value, "auto"
-        )  # a loss in the parameters of a model that used none would be a false statement
+        # Self-PU has no pretraining: a model must not say that it used this loss.
+        return value is not None and not _is(value, "auto")
     if option == "device" and _is(value, "cpu"):
-        return False  # true of the ensemble
+        return False  # where device has no effect, the CPU is what runs
     return option in chosen or not _is(value, DEFAULTS[option])
 
 

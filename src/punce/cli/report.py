@@ -34,7 +34,9 @@ def report(
     contents = {}
     for run in runs:
         if not (run / "report.json").exists():
-            raise InputError(f"{run} holds no report.json: it is not a finished run of punce fit")
+            raise InputError(
+                f"{run} holds no report.json: it is not a finished run of punce fit; name one, or finish it first"
+            )
         contents[run.name if names.count(run.name) == 1 else str(run)] = ReportContent.read(run / "report.json")
     content = next(iter(contents.values()))
     if len(contents) > 1:

@@ -1,4 +1,4 @@
-"""``punce reproduce``: the paper's tables and figures, at three scales, on one machine or a cluster."""
+"""``punce reproduce``: the paper's tables and figures, at a chosen scale, on one machine or a cluster."""
 
 from __future__ import annotations
 

@@ -343,7 +343,10 @@ def _note_lost(
         return
     seen = before[lost].astype("string").unique()[:_SHOWN].tolist()
     if is_missing.all() and lost.sum() >= _CERTAIN:
-        raise InputError(f"column {name!r} held {what}s when the encoder was fitted and now holds none, e.g. {seen}")
+        raise InputError(
+            f"column {name!r} held {what}s when the encoder was fitted and now holds none, e.g. {seen}; "
+            "write its values as in the fitted table"
+        )
     notes.append(f"column {name!r}: {int(lost.sum())} values are no {what} and count as missing, e.g. {seen}")
 
 
@@ -351,7 +354,7 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"expected a DataFrame, got {type(frame).__name__}")
     if len(frame) == 0:
-        raise InputError("the table has no rows")
+        raise InputError("the table has no rows; give at least one")
     names = [str(name) for name in frame.columns]  # JSON has no other names
     refuse_duplicates(names, "the table")
     return frame.set_axis(names, axis=1)

@@ -232,7 +232,7 @@ def read_folder(
     """File names, labels and notes."""
     names = list_images(folder)
     if not names:
-        raise InputError(f"{folder} holds no image files (.png, .jpg, .webp, …)")
+        raise InputError(f"{folder} holds no image files (.png, .jpg, .webp, …); name the folder that does")
     table = table or _only_csv(folder, label)
     if table is not None:
         return _from_table(folder, names, table, label, named, setting)
@@ -301,8 +301,11 @@ def _checked_names(column: pd.Series[Any], names: list[str], table: Path, folder
     listed = [PurePosixPath(str(name).replace("\\", "/")).as_posix() for name in column]
     absent = sorted(set(listed) - set(names))
     if absent:
-        raise InputError(f"{table} names {len(absent)} files that are not images in {folder}: {absent[:_SHOWN]}")
+        raise InputError(
+            f"{table} names {len(absent)} files that are not images in {folder}: {absent[:_SHOWN]}; "
+            "names are relative to that folder"
+        )
     if len(set(listed)) != len(listed):
         twice = column[column.duplicated()].tolist()
-        raise InputError(f"{table} names files twice: {twice[:_SHOWN]}")
+        raise InputError(f"{table} names files twice: {twice[:_SHOWN]}; keep one line for each")
     return listed

@@ -96,7 +96,9 @@ def check_roles(table: TableFile, roles: Roles) -> None:
         if wanted not in table.names:
             raise with_hint(missing_column(wanted, table.names, str(table.path)), table)
     if len(set(roles.all)) != len(roles.all):
-        raise InputError(f"{table.path}: a column was named twice among label, id, text, drop and keep: {roles.all}")
+        raise InputError(
+            f"{table.path}: a column was named twice among label, id, text, drop and keep: {roles.all}; name it once"
+        )
 
 
 def read_frame(

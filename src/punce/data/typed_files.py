@@ -105,10 +105,15 @@ def _least_bytes(kind: Any) -> int:
 def open_parquet(path: Path, asked: FileOptions) -> ParquetFiles:
     """Parts must have the same columns."""
     files = part_files(path)
-    first, *others = [list(_open_parquet(file).schema_arrow.names) for file in files]
-    if any(names != first for names in others):
-        raise InputError(f"{path}: its Parquet files do not have the same columns")
-    return ParquetFiles(path, files, first, [])
+    names = [list(_open_parquet(file).schema_arrow.names) for file in files]
+    for file, own in zip(files, names, strict=True):
+        if own != names[0]:
+            odd = sorted(set(own) ^ set(names[0]))[:_SHOWN]
+            what = f"only one of them has {', '.join(map(repr, odd))}" if odd else "the order differs"
+            raise InputError(
+                f"{path}: {files[0].name} and {file.name} do not have the same columns ({what}); write all parts alike"
+            )
+    return ParquetFiles(path, files, names[0], [])
 
 
 def _open_parquet(path: Path) -> Any:

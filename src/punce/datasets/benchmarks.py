@@ -83,7 +83,10 @@ def download_directory(root: str | Path | None = None) -> Path:
         existing = next(p for p in (directory, *directory.absolute().parents) if p.exists())
         if existing.is_dir() and os.access(existing, os.W_OK):
             return directory
-    raise InputError(f"no data directory can be written to: {', '.join(map(str, candidates))}")
+    raise InputError(
+        f"no data directory can be written to: {', '.join(map(str, candidates))}; name another with root= (--root) or "
+        "PUNCE_DATA"
+    )
 
 
 def _find_files(benchmark: Benchmark, directories: list[Path]) -> dict[str, Path]:

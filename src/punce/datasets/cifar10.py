@@ -27,14 +27,17 @@ def read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]
     try:
         raw = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error})") from error
+        raise InputError(f"{path} cannot be read ({error}); delete it and fetch it again") from error
     if raw.size != _ROWS * _RECORD:
         raise InputError(
-            f"{path} holds {raw.size:,} bytes instead of {_ROWS * _RECORD:,}; it is cut off or not CIFAR-10"
+            f"{path} holds {raw.size:,} bytes instead of {_ROWS * _RECORD:,}; it is cut off or not CIFAR-10: "
+            "delete it and fetch it again"
         )
     records = raw.reshape(_ROWS, _RECORD)
     if records[:, 0].max() > 9:
-        raise InputError(f"{path} names class {records[:, 0].max()}; CIFAR-10 has classes 0 to 9")
+        raise InputError(
+            f"{path} names class {records[:, 0].max()}; CIFAR-10 has classes 0 to 9; delete it and fetch it again"
+        )
     return records[:, 1:].reshape(_ROWS, 3, 32, 32), records[:, 0]
 
 

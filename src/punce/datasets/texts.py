@@ -26,14 +26,17 @@ def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as UTF-8 text ({error})") from error
+        raise InputError(f"{path} cannot be read as UTF-8 text ({error}); delete it and fetch it again") from error
 
 
 def _part(path: Path, rows: list[tuple[str, str]], positive: str, negative: str) -> Part:
     """A part from (class, text) pairs; refuses any other class, naming the line."""
     for number, (label, _) in enumerate(rows):
         if label not in (positive, negative):
-            raise InputError(f"{path}, row {number}: class {label!r}, expected {positive!r} or {negative!r}")
+            raise InputError(
+                f"{path}, row {number}: class {label!r}, expected {positive!r} or {negative!r}; "
+                "delete it and fetch it again"
+            )
     y_true = np.array([label == positive for label, _ in rows], dtype=np.int8)
     return Part([text for _, text in rows], y_true)
 
@@ -41,7 +44,10 @@ def _part(path: Path, rows: list[tuple[str, str]], positive: str, negative: str)
 def _glue_part(path: Path) -> Part:
     header, *lines = _read_lines(path)
     if header.split("\t") != ["sentence", "label"]:
-        raise InputError(f"{path} must start with the header 'sentence<TAB>label', found {header[:80]!r}")
+        raise InputError(
+            f"{path} must start with the header 'sentence<TAB>label', found {header[:80]!r}; "
+            "delete it and fetch it again"
+        )
     rows = [(label, text.strip()) for text, _, label in (line.rpartition("\t") for line in lines)]
     return _part(path, rows, "1", "0")
 

@@ -58,9 +58,11 @@ class _Table:
         try:
             table = pd.read_csv(path, header=None, sep=self.separator, na_values="?", skipinitialspace=True)
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read as a table ({error})") from error
+            raise InputError(f"{path} cannot be read as a table ({error}); delete it and fetch it again") from error
         if table.shape[1] != len(names):
-            raise InputError(f"{path} has {table.shape[1]} columns, expected {len(names)}")
+            raise InputError(
+                f"{path} has {table.shape[1]} columns, expected {len(names)}; delete it and fetch it again"
+            )
         return table.set_axis(names, axis=1)
 
 

@@ -59,7 +59,7 @@ class Shares:
 
     @property
     def excess(self) -> float:
-        """How sure it is that more positives are called than rows are, which cannot be."""
+        """The share of draws in which the positives called, π·t, exceed all rows called, q, which is impossible."""
         return float(np.mean(self.prior[1:] * self.recall[1:] > self.called[1:]))
 
     @property

@@ -138,7 +138,7 @@ def _digest(run: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _model(run: Path, digest: str) -> PUClassifier:
-    """Loaded once by each worker."""
+    """Loaded once by each worker; the digest is in the cache's key, so that a model that was replaced is read again."""
     return load_model(run)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
@@ -21,8 +21,7 @@ import jinja2
 from markupsafe import Markup
 
 from punce.report import charts, words
-from punce.report.columns import importance_lines
-from punce.report.content import Cell, ReportContent, TopRows
+from punce.report.content import Cell, ColumnImportance, Importances, ReportContent, TopRows
 from punce.report.json_tree import encode
 from punce.storage.files import write_text
 
@@ -194,3 +193,19 @@ def top_columns(top: TopRows) -> list[tuple[str, str, int]]:
         is_number = any(words.sort_key(value) is not None for value in values)
         described.append((name, "num" if is_number else "", words.decimals_of(values)))
     return described
+
+
+def importance_lines(importances: Importances) -> Iterator[tuple[ColumnImportance, Markup]]:
+    """Each column and its mark: a dot with its interval, and where 0 lies."""
+    ends = [end for column in importances.columns for end in (column.drop, column.low, column.high) if end is not None]
+    scale = charts.Axis(min(0.0, *ends), max(0.0, *ends), 8.0, 192.0)
+    for column in importances.columns:
+        yield column, _importance_mark(column, scale)
+
+
+def _importance_mark(column: ColumnImportance, x: charts.Axis) -> Markup:
+    parts = [charts.rect(8, 10, 184, 2, "track"), charts.line(x(0.0), 3, x(0.0), 19, "axis")]
+    if column.low is not None and column.high is not None:
+        parts.append(charts.rect(x(column.low), 8, max(2.0, x(column.high) - x(column.low)), 6, "whisker"))
+        parts.append(charts.element("circle", cx=x(column.drop), cy=11, r=5, cls="dot"))
+    return charts.element("svg", Markup("").join(parts), viewBox="0 0 200 22", aria_hidden="true", cls="chart mark")

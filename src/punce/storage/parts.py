@@ -48,7 +48,7 @@ def require_matches(pattern: Path) -> Path:
     if pattern.suffix.lower() != ".parquet":
         raise InputError(f"{pattern}: a pattern must name Parquet files, such as 'parts/*.parquet'")
     if not part_files(pattern):
-        raise InputError(f"no file matches {pattern}")
+        raise InputError(f"no file matches {pattern}; a relative pattern begins at the current folder")
     return pattern
 
 

@@ -26,7 +26,9 @@ def connect(address: str, patience: float = 10.0) -> Any:
         _require_listener(address, patience)
         return make(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-        raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
+        raise InputError(
+            f"no Dask scheduler answers at {address}: {error}; start one (dask scheduler), or correct the address"
+        ) from None
 
 
 def _require_listener(address: str, patience: float) -> None:

@@ -56,7 +56,10 @@ class PUStratifiedKFold:
         labels = as_labels(y)
         n_labelled = int((labels == POSITIVE).sum())
         if n_labelled < self.n_splits:
-            raise InputError(f"{n_labelled} labelled rows cannot be spread over {self.n_splits} folds")
+            raise InputError(
+                f"{n_labelled} labelled rows cannot be spread over {self.n_splits} folds: "
+                "give a lower n_splits, or more labels"
+            )
         folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=self.random_state)
         yield from folds.split(np.zeros(len(labels)), labels)
 

@@ -96,7 +96,7 @@ def read_verdicts(path: Path, drawn: dict[str, DrawnRow], who: str | None) -> Ve
     """
     frame = _frame(existing(path))
     if "key" not in frame:
-        frame, lost = _with_keys(frame, drawn, path)
+        frame, lost = _with_keys(frame, drawn)
     else:
         lost = []
     found = _verdicts_in(frame, who or path.name)
@@ -127,7 +127,7 @@ def _frame(path: Path) -> pd.DataFrame:
     return frame.rename(columns={name: name.strip().strip("\ufeff").casefold() for name in wanted})
 
 
-def _with_keys(frame: pd.DataFrame, drawn: dict[str, DrawnRow], path: Path) -> tuple[pd.DataFrame, list[str]]:
+def _with_keys(frame: pd.DataFrame, drawn: dict[str, DrawnRow]) -> tuple[pd.DataFrame, list[str]]:
     """Keys by the names of the rows, for a file that has lost its keys."""
     by_id: dict[str, list[str]] = {}
     for one in drawn.values():
@@ -135,8 +135,11 @@ def _with_keys(frame: pd.DataFrame, drawn: dict[str, DrawnRow], path: Path) -> t
     names = [_as_id(value, by_id) for value in frame["id"]]
     unknown = [name for name in names if len(by_id.get(name, ())) == 0]
     double = [name for name in names if len(by_id.get(name, ())) > 1]
-    lost = [f"{len(unknown)} ids are not in this review ({_few(unknown)}) and were left out"] if unknown else []
-    lost += [f"{len(double)} ids name several rows ({_few(double)}); keep the column key" for _ in double[:1]]
+    lost = []
+    if unknown:
+        lost.append(f"{len(unknown)} ids are not in this review ({_few(unknown)}) and were left out")
+    if double:
+        lost.append(f"{len(double)} ids name several rows ({_few(double)}); keep the column key")
     keys = [by_id[name][0] if len(by_id.get(name, ())) == 1 else None for name in names]
     kept = frame.assign(key=pd.Series(keys, index=frame.index, dtype=object))
     return kept[kept["key"].notna()], lost

@@ -139,7 +139,7 @@ def _round(
     strata = own[-1].as_strata if own else stratify(run.probability, run.score, run.called, quantity, n_rows)
     taken, n_strata = taken_rows(plan, run.rows), len(strata.called)
     if taken.all():
-        raise InputError("every unlabelled row is drawn already")
+        raise InputError("every unlabelled row is drawn already: judge those that are open, with --verdicts or --serve")
     known = run.rows.searchsorted([one.row for key, one in plan.drawn.items() if key in settled.positive])
     judged = np.bincount(strata.of_row[known], minlength=n_strata)
     chosen = draw(strata, run.probability, taken, judged, quantity, n_rows, seed + len(plan.rounds))

@@ -136,7 +136,7 @@ class Desk:
 def _known(run: ScoredRun) -> State:
     found = state_of(run)
     if found is None:
-        raise InputError(f"{run.folder} has no review yet")
+        raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {run.folder}")
     return found
 
 

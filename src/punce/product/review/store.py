@@ -140,7 +140,9 @@ class ReviewFolder:
             return None
         tree = load_json(file)
         if not isinstance(tree, dict) or tree.get("format") != FORMAT:
-            raise InputError(f"{file} is not a draw that this version of punce reads")
+            raise InputError(
+                f"{file} is not a draw that this version of punce reads; move {self.path} away to draw again"
+            )
         plan = decode(Plan, tree, str(file))
         assert isinstance(plan, Plan)
         return plan
