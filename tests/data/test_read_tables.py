@@ -98,7 +98,14 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
 def test_parquet_files_with_other_columns_are_refused(tmp_path: Path) -> None:
     _write(_frame(50), tmp_path / "a.parquet")
     _write(_frame(50).drop(columns="amount"), tmp_path / "b.parquet")
-    with pytest.raises(InputError, match="do not have the same columns"):
+    with pytest.raises(InputError, match=r"b\.parquet do not have the same columns \(only one of them has 'amount'\)"):
+        read(tmp_path, "label")
+
+
+def test_parquet_files_with_columns_in_another_order_are_refused(tmp_path: Path) -> None:
+    _write(_frame(50), tmp_path / "a.parquet")
+    _write(_frame(50).iloc[:, ::-1], tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="the order differs"):
         read(tmp_path, "label")
 
 

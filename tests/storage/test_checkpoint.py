@@ -354,4 +354,6 @@ def test_nothing_is_ever_unpickled(store: CheckpointStore, monkeypatch: pytest.M
     store.save(3, *flatten_state({"a": torch.ones(2), "b": [1.0]}))
     latest = store.load_latest()
     assert latest is not None
-    unflatten_state(latest.tensors, latest.state)
+    found = unflatten_state(latest.tensors, latest.state)
+    assert found["b"] == [1.0]
+    assert torch.equal(found["a"], torch.ones(2))
