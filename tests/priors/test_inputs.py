@@ -91,6 +91,12 @@ def test_one_row_cannot_be_held_out(n_p: int, n_u: int, words: str) -> None:
     assert 0.0 <= estimate_prior(None, data.labels, scores=data.X[:, 0]).value <= 1.0
 
 
+def test_a_single_value_among_gaps_tells_nothing() -> None:
+    frame = pd.DataFrame({"a": [1.0, *[np.nan] * 59]})
+    with pytest.raises(InputError, match="nothing tells labelled from unlabelled rows"):
+        estimate_prior(frame, np.arange(60) % 3 == 0)
+
+
 def test_held_out_scores_are_those_the_estimate_uses() -> None:
     data = gaussians(0.4, n_p=50, n_u=100)
     labels = data.labels.copy()

@@ -53,6 +53,8 @@ def _dense(rows: Rows) -> Float:
 
 def _ridges(sample: Sample) -> dict[str, Float]:
     dense = _dense(sample.rows)
+    if dense.shape[1] == 0:  # one value that most rows lack: where it is missing it counts as equal
+        return {}
     kernel = Nystroem(gamma=_GAMMA / dense.shape[1], n_components=min(_CENTRES, len(dense)), random_state=sample.seed)
     # The noise of the labelled rows' mean falls with their number, and so does the penalty that it calls for.
     per_row = len(dense) * math.sqrt(100.0 / sample.n_p)
