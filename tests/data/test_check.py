@@ -137,6 +137,36 @@ def test_duplicates_between_labelled_and_unlabelled_rows() -> None:
     assert next(f for f in report.findings if f.code == "duplicates").where == ("600", "601", "602", "603")
 
 
+def test_equal_rows_of_few_values_are_not_called_copies() -> None:
+    """Three flags have eight different rows: to label or remove whatever equals a labelled row would be wrong."""
+    labels = (np.arange(600) % 10 == 0).astype(np.int8)
+    frame = pd.DataFrame(np.random.RandomState(0).randint(0, 2, (600, 3)), columns=list("abc"))
+    report = check(_data(frame, labels))
+    (found,) = (finding for finding in report.findings if finding.code == "duplicates")
+    assert found.severity == "info"
+    assert "only 8 of the 540 unlabelled rows differ" in found.message
+    assert "remove" not in found.message
+
+
+def test_numbers_that_some_words_turn_into_categories_are_told() -> None:
+    frame, labels = _frame()
+    values = frame.iloc[:, 0].round(1).astype(object)
+    values[::6] = "unknown"
+    texts = pd.Series(["a", "b", "true"] * 200)
+    report = check(_data(pd.DataFrame({"amount": values, "kind": texts, "chosen": values.astype("category")}), labels))
+    (found,) = (finding for finding in report.findings if finding.code == "numbers_among_text")
+    assert found.where == ("amount",)
+    assert "83% of the values are numbers" in found.message
+
+
+def test_a_column_with_one_value_is_not_wholly_missing() -> None:
+    frame, labels = _frame()
+    frame["rare"] = np.nan
+    frame.loc[3, "rare"] = 1.0
+    (found,) = (finding for finding in check(_data(frame, labels)).findings if finding.code == "mostly_missing")
+    assert "99% of the values are missing" in found.message
+
+
 def test_case_control_copies_are_counted() -> None:
     frame, _ = _frame()
     sample = simulate_pu(np.arange(600) % 2, 40, "case_control")
@@ -179,6 +209,7 @@ def test_texts_empty_and_equal() -> None:
     report = check(UserData("text", texts, labels, pd.Index(list("abcda")), "t.csv"))
     assert report.duplicates == 1
     assert {"empty_texts", "few_labelled", "duplicates", "repeated_ids"} == set(_codes(report))
+    assert any(finding.message.startswith("only 1 labelled positive;") for finding in report.findings)
 
 
 def test_a_stream_is_checked_like_the_whole(tmp_path: Path) -> None:

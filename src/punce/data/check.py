@@ -20,6 +20,7 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 
 _FEW_LABELLED = 30  # below it intervals are too wide to plan with
 _SHOWN = 5
+_REPEATED = 0.1  # of the unlabelled rows: as in the estimate of the prior, beyond it equal rows are no copies
 
 
 def check(data: UserData | DataStream) -> DataCheck:
@@ -178,7 +179,9 @@ def _label_findings(labels: Labels | None) -> Iterator[DataFinding]:
     if n_p == 0:
         yield DataFinding("error", "no_positive", "no row is labelled positive")
     elif n_p < _FEW_LABELLED:
-        yield DataFinding("warning", "few_labelled", f"only {n_p} labelled positives; expect wide intervals")
+        yield DataFinding(
+            "warning", "few_labelled", f"only {n_p} labelled positive{'s' * (n_p > 1)}; expect wide intervals"
+        )
     if n_u == 0:
         yield DataFinding("error", "no_unlabelled", "no row is unlabelled")
 
@@ -191,10 +194,13 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFin
     if count == 0:
         return 0, []
     rows = tuple(map(str, first))
-    message = (
-        f"{count:,} unlabelled rows equal a labelled one, first rows {', '.join(rows)}; in case_control data that can "
-        "be right, otherwise label or remove them"
-    )
+    message = f"{count:,} unlabelled rows equal a labelled one, first rows {', '.join(rows)}; "
+    unlabelled = hashes[labels == UNLABELLED]
+    distinct = len(np.unique(unlabelled))
+    if distinct < (1.0 - _REPEATED) * len(unlabelled):
+        message += f"only {distinct:,} of the {len(unlabelled):,} unlabelled rows differ, so that this may be chance"
+        return count, [DataFinding("info", "duplicates", message, rows)]
+    message += "in case_control data that can be right, otherwise label or remove them"
     return count, [DataFinding("warning", "duplicates", message, rows)]
 
 

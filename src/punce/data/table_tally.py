@@ -19,6 +19,7 @@ from punce.labels import Labels
 LEAK = 0.99  # at most 2 % of the unlabelled rows could be positive, if the column were honest
 _ALMOST_ALL = 0.98  # as for identifiers: files joined by hand repeat some rows
 _MOSTLY_MISSING = 0.5
+_MANY_NUMBERS = 0.5  # of the values of a column that is read as categories
 
 
 @dataclass
@@ -31,6 +32,8 @@ class ColumnTally:
     missing: int = 0
     unreadable: int = 0
     """Text or infinities among numbers."""
+    number_share: float = 0.0
+    """Of a column of categories, how many of the first batch's values are numbers."""
     varies: bool = False
     smallest: float = math.inf
     largest: float = -math.inf
@@ -56,6 +59,8 @@ class ColumnTally:
         self.varies = self.varies or bool((present != self.first).any())
         if self.kind == "numeric":
             self.unreadable += int(np.isnan(numbers(series)).sum()) - n_missing
+        if self.kind == "categorical" and self.rows == len(series):
+            self.number_share = _number_share(present)
         self._add_distinct(present)
 
     def _add_distinct(self, present: Any) -> None:
@@ -85,6 +90,13 @@ class ColumnTally:
         self.smallest = min(self.smallest, float(present.min()))
         self.largest = max(self.largest, float(present.max()))
         return True
+
+
+def _number_share(present: pd.Series[Any]) -> float:
+    """How many values of a column of text are numbers; none where a person said that they are categories."""
+    if isinstance(present.dtype, pd.CategoricalDtype):
+        return 0.0
+    return float(pd.to_numeric(present.astype("string"), errors="coerce").notna().mean())
 
 
 class TableTally:
@@ -164,5 +176,10 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
     if tally.unreadable:
         what = f": {tally.unreadable:,} values among numbers are text or infinite and count as missing"
         yield finding("warning", "unreadable_numbers", what)
+    if _MANY_NUMBERS <= tally.number_share < 1.0:
+        what = f": {tally.number_share:.0%} of the values are numbers and the others text, so that all are categories"
+        yield finding("warning", "numbers_among_text", f"{what}; if it should hold numbers, empty the other cells")
     if tally.missing > _MOSTLY_MISSING * tally.rows:
-        yield finding("info", "mostly_missing", f": {tally.missing / tally.rows:.0%} of the values are missing")
+        # cut, not rounded: 100 % would say that there is no value
+        what = f": {math.floor(100 * tally.missing / tally.rows)}% of the values are missing"
+        yield finding("info", "mostly_missing", what)
