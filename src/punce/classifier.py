@@ -251,10 +251,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             warnings.warn(text, ClassifierWarning, stacklevel=5)
 
     def _first_prior(self, X: Any, codes: Labels, scores: Floats | None = None) -> PriorEstimate:
-        prior = first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
-        if prior.reason:
-            self._warn(prior.warnings[0])
-        return prior
+        return first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
 
     def _asked(self) -> dict[str, Any]:
         """The parameters, with the loss and the risk that "auto" stands for on these rows."""
@@ -295,7 +292,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
-        self._warn(*judged.warnings)
+        self._warn(*self.prior_.warnings, *judged.warnings)
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""

@@ -300,5 +300,5 @@ def test_collapse_is_recognised() -> None:
     assert collapse_reason(np.full(5, 0.3), np.full(9, 0.3)) == "every row has the same score"
     assert collapse_reason(p + 99, u + 99) == "every row is called positive"
     assert collapse_reason(p - 99, u - 99) == "no row is called positive"
-    assert collapse_reason(rng.permutation(u)[:100], u).startswith("labelled rows score no higher")
+    assert collapse_reason(rng.permutation(u)[:100], u).startswith("labelled rows do not score higher")
     assert collapse_reason(-p, -u)

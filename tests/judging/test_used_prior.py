@@ -10,6 +10,7 @@ import pytest
 
 from punce.classifier import PUClassifier
 from punce.errors import InputError
+from punce.judging.judgement import Judgement, judge
 from punce.judging.used_prior import (
     assumed_prior,
     combine,
@@ -21,6 +22,7 @@ from punce.judging.used_prior import (
     usable_prior,
 )
 from punce.priors import PriorEstimate
+from punce.priors.cautions import about_width
 from punce.scenario import label_frequency, population_prior
 
 LABELS = np.array([1, 0, 0, 0, 0], dtype=np.int8)
@@ -55,6 +57,40 @@ def test_what_cannot_be_known_or_is_given_takes_no_part() -> None:
     given, assumed = given_prior(0.3, labels, "single_set"), assumed_prior(labels, "single_set")
     assert combine(one, None) == combine(one, unknown) == combine(unknown, one) == combine(assumed, one) == one
     assert combine(given, one) == given
+
+
+def test_the_warning_of_a_wide_interval_speaks_of_the_interval_that_is_used() -> None:
+    of_labels = "only 7 labelled positives"
+    wide = dataclasses.replace(estimate(0.1, 0.9), warnings=(of_labels, *about_width("bbe", 0.1, 0.9)))
+    assert combine(wide, estimate(0.45, 0.5)).warnings == (of_labels,)
+    found = combine(wide, estimate(0.2, 0.9))
+    assert found.warnings[0] == of_labels
+    assert f"{found.low:.2f} to {found.high:.2f} is too wide" in found.warnings[1]
+
+
+def _judged(first: PriorEstimate, scores: np.ndarray, n_labelled: int) -> Judgement:
+    labels = (np.arange(len(scores)) < n_labelled).astype(np.int8)
+    own: dict[str, Any] = {"scenario": "single_set", "target": "unlabelled", "sees_more": True, "seed": 0}
+    return judge(scores, labels, first, "accuracy", labelled_share=n_labelled / len(scores), **own)
+
+
+def test_an_estimate_that_could_not_be_made_before_training_is_not_quoted() -> None:
+    """Else one note says that the share cannot be known, and another compares 0.50 with what was learned."""
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.normal(3, 1, 100), rng.normal(3, 1, 90), rng.normal(0, 1, 810)])
+    found = _judged(estimate(0.0, 1.0, "labelled and unlabelled rows look alike"), scores, 100)
+    assert found.prior == found.second_prior
+    assert [text for text in found.warnings if "by a first model" in text] == []
+    assert any("rests on the learned scores alone" in text for text in found.warnings)
+
+
+def test_a_share_that_the_learned_scores_do_not_bear_out_has_a_reason() -> None:
+    """metrics.json and the page must not disagree on whether it is known."""
+    first = dataclasses.replace(estimate(0.1, 0.9), warnings=tuple(about_width("bbe", 0.1, 0.9)))
+    found = _judged(first, np.random.default_rng(0).normal(size=400), 7)
+    assert found.metrics.unknown
+    assert (found.prior.reason, found.prior.warnings) == (found.metrics.unknown, ())
+    assert "do not score higher" in found.metrics.unknown
 
 
 def test_copies_of_labelled_rows_bound_the_share_whatever_the_second_estimate_says() -> None:

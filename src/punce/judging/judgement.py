@@ -26,6 +26,7 @@ from punce.judging.used_prior import (
     disagreement,
     is_given,
     prior_from_both,
+    unsupported,
     usable_interval,
     usable_prior,
 )
@@ -176,7 +177,7 @@ def judge(
         random_state=seed,
     )
     noted = (
-        *_about_priors(first, second),
+        _about_priors(first, second, without),
         "" if both is None else disagreement(without, both),
         _missed(rule, held_out, mix),
     )
@@ -184,6 +185,8 @@ def judge(
     if not metrics.unknown and (reason := collapse_reason(p, u, cut)):  # unknown says it already, and more
         noted = (*noted, f"the classifier does not tell rows apart: {reason}")
     metrics = replace(metrics, threshold=threshold)
+    if metrics.unknown:  # the share too: in the file of numbers it must not look like an estimate
+        prior = unsupported(prior, metrics.unknown)
     return Judgement(prior, second, both, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
 
 
@@ -247,10 +250,15 @@ def _second_prior(
         return estimate_prior(None, labels, scores=scores, random_state=seed, scenario=scenario)
 
 
-def _about_priors(first: PriorEstimate, second: PriorEstimate | None) -> tuple[str, ...]:
-    if second is None or abs(second.value - first.value) <= _DISAGREE:
-        return ()
+def _about_priors(first: PriorEstimate, second: PriorEstimate | None, used: PriorEstimate) -> str:
+    """What to tell a person of two estimates of which one may not be known."""
+    if used is second:
+        return (
+            "quick models before training could not tell the share of positives: it rests on the learned scores alone"
+        )
+    if second is None or first.reason or second.reason or abs(second.value - first.value) <= _DISAGREE:
+        return ""
     return (
         f"the share of positives among the unlabelled rows is {first.value:.2f} by a first model and "
-        f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it",
+        f"{second.value:.2f} by the learned scores: treat both with care, or give prior= if you know it"
     )

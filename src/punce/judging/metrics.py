@@ -234,8 +234,8 @@ def _added(scenario: Scenario, labelled_share: float, negative_share: float) -> 
 
 def _useless_scores(p: Floats, u: Floats) -> str:
     return (
-        f"labelled rows score no higher than unlabelled ones (AUC {auc_between(p, u):.2f}, {len(p)} labelled rows "
-        "held out), so that the share of positives cannot be known"
+        f"labelled rows do not score higher than unlabelled ones beyond chance (AUC {auc_between(p, u):.2f}, {len(p)} "
+        "labelled rows held out), so that the share of positives cannot be known"
     )
 
 

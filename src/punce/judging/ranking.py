@@ -105,7 +105,7 @@ def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.Array
         return "every row has the same score"
     if share_p == share_u and share_p in (0.0, 1.0):
         return "every row is called positive" if share_p else "no row is called positive"
-    return "" if is_beyond_chance(p, u) else "labelled rows score no higher than unlabelled ones"
+    return "" if is_beyond_chance(p, u) else "labelled rows do not score higher than unlabelled ones beyond chance"
 
 
 def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:

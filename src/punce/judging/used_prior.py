@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from punce.judging.calibration import PUCalibrator
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
-from punce.priors import PriorEstimate, estimate_prior, held_out_scores
+from punce.priors import PriorEstimate, PriorWarning, estimate_prior, held_out_scores
+from punce.priors.cautions import about_width
 from punce.priors.sample import rows_of
 from punce.scenario import Scenario, label_frequency, population_prior
 
@@ -53,7 +54,8 @@ def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
     """
     n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
     reason = f"with {n_p} labelled and {n_u} unlabelled rows the share of positives cannot be estimated"
-    advice = f"give prior= if you know it, or label at least {FEWEST_LABELLED} rows (30 for a number to trust)"
+    wanted = f"at least {FEWEST_LABELLED} rows of both kinds (30 labelled ones for a number to trust)"
+    advice = f"give prior= if you know it; an estimate needs {wanted}"
     return replace(
         given_prior(_ASSUMED, labels, scenario),
         low=0.0,
@@ -69,7 +71,8 @@ def first_prior(
 ) -> PriorEstimate:
     """The prior before anything is learned: the given one, an estimate, or one assumed, with `reason`.
 
-    `codes` of {1, 0, -1}; labelled negatives are no unlabelled rows and take no part.
+    `codes` of {1, 0, -1}; labelled negatives are no unlabelled rows and take no part. Its warnings are kept, not
+    issued: after training there may be a better estimate.
     """
     rows = np.flatnonzero(codes != NEGATIVE)
     labels = codes[rows]
@@ -83,7 +86,9 @@ def first_prior(
         return assumed_prior(labels, scenario)
     if len(rows) < len(codes):
         X, scores = (None if part is None else rows_of(part, rows) for part in (X, scores))
-    return estimate_prior(X, labels, scores=scores, random_state=seed, scenario=scenario)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorWarning)
+        return estimate_prior(X, labels, scores=scores, random_state=seed, scenario=scenario)
 
 
 def about_few_labelled(labels: Labels) -> str:
@@ -122,7 +127,19 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
     )
     least = float(first.diagnostics.get("copies", 0.0))
     value = max(value, least)
-    return first.moved(value, max(least, value - below), min(1.0, value + above))
+    found = first.moved(value, max(least, value - below), min(1.0, value + above))
+    return replace(found, warnings=(*_but_width(first), *about_width(found.method, found.low, found.high)))
+
+
+def unsupported(prior: PriorEstimate, reason: str) -> PriorEstimate:
+    """An estimate that the learned scores do not bear out: it is assumed, and its interval says nothing."""
+    return prior if is_given(prior) else replace(prior, reason=reason, warnings=_but_width(prior))
+
+
+def _but_width(prior: PriorEstimate) -> tuple[str, ...]:
+    """Its warnings without that of its interval."""
+    about_interval = about_width(prior.method, prior.low, prior.high)
+    return tuple(text for text in prior.warnings if text not in about_interval)
 
 
 def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> PriorEstimate:

@@ -74,12 +74,17 @@ def about_estimate(method: str, estimate: RawEstimate) -> list[str]:
             "row looks like the labelled ones; check that both come from the same source (units, period, "
             "preprocessing) before you believe it"
         )
-    if estimate.high - estimate.low > WIDE_INTERVAL:
-        cautions.append(
-            f"{method}: the 90 % interval {estimate.low:.2f} to {estimate.high:.2f} is too wide to plan with; more "
-            "labelled positives or better features narrow it"
-        )
-    return cautions
+    return cautions + about_width(method, estimate.low, estimate.high)
+
+
+def about_width(method: str, low: float, high: float) -> list[str]:
+    """Whether the interval is of use."""
+    if high - low <= WIDE_INTERVAL:
+        return []
+    return [
+        f"{method}: the 90 % interval {low:.2f} to {high:.2f} is too wide to plan with; more labelled positives or "
+        "better features narrow it"
+    ]
 
 
 def about_agreement(estimates: Sequence[PriorEstimate], spread: float) -> list[str]:

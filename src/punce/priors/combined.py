@@ -89,7 +89,6 @@ def _interval(cdf: Float) -> tuple[float, float]:
 def _cannot(log_evidence: float) -> str:
     odds = f"{np.exp(log_evidence):.1g}" if log_evidence < 0 else f"{np.exp(log_evidence):.0f}"
     return (
-        "held-out scores do not tell labelled from unlabelled rows (evidence "
-        f"{odds} to 1, 100 are asked for): nearly all unlabelled rows may be positive, or the columns may say nothing "
-        "about the class"
+        f"held-out scores do not tell labelled from unlabelled rows (odds of {odds} to 1 that they do, 100 to 1 are "
+        "asked for): nearly all unlabelled rows may be positive, or the columns may say nothing about the class"
     )
