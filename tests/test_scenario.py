@@ -62,6 +62,10 @@ def test_a_prior_outside_the_unit_interval_is_refused(prior: float) -> None:
 def test_refusals_say_what_to_do() -> None:
     with pytest.raises(InputError, match="a percentage"):
         check_prior(38.0)
+    with pytest.raises(InputError, match="share of positives where the classifier is used"):
+        check_prior(2, "deploy_prior", open_interval=True)
+    with pytest.raises(InputError, match=r"^labelled_share must lie in \[0, 1\], got -1$"):
+        check_prior(-1, "labelled_share")
     with pytest.raises(InputError, match=r"\(0, 1\)"):
         check_prior(1.0, open_interval=True)
     with pytest.raises(InputError, match="a number"):

@@ -174,12 +174,12 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         share of positives they stay unlabelled rows. Labels of only 1 and -1 are those of other libraries: there -1
         means unlabelled.
 
-        `sample_weight` says how much each row counts in the training of the ensemble for tables and of heads on the
-        rows as they are (``encoder="identity"``); pretraining has no use for it and refuses it. The prior, the
-        calibration and the quality count every row once. `propensity`, for the same ways to learn, is the chance of
-        each labelled row to be labelled, up to a factor, and everything corrects for it. With a `folder` training is
-        checkpointed there and resumes after a kill. A fit that fails leaves the estimator unfitted: a mixture of two
-        fits would not be noticed.
+        `sample_weight` says how much each row counts in the training of the ensemble for tables and of the heads of a
+        default fit or on the rows as they are (``encoder="identity"``); one loss and risk that you name have no use for
+        it and refuse it. The prior, the calibration and the quality count every row once. `propensity`, for the same
+        ways to learn, is the chance of each labelled row to be labelled, up to a factor, and everything corrects for
+        it. With a `folder` training is checkpointed there and resumes after a kill. A fit that fails leaves the
+        estimator unfitted: a mixture of two fits would not be noticed.
         """
         self._forget()
         try:
@@ -229,7 +229,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            self._judge(judged_by, rows)
+            self._warn(*self._judge(judged_by, rows))
         self._keep_scores(fitted, X, len(labels))
         self._remember_rows(fitted, X, rows)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
@@ -246,9 +246,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         check_device(self.device)
 
     def _warn(self, *texts: str) -> None:
-        """Tell whoever called fit; this is called by what fit calls."""
+        """Tell whoever called fit, at their line: the frames are this one, _learn, fit and theirs."""
         for text in filter(None, texts):
-            warnings.warn(text, ClassifierWarning, stacklevel=5)
+            warnings.warn(text, ClassifierWarning, stacklevel=4)
 
     def _first_prior(self, X: Any, codes: Labels, scores: Floats | None = None) -> PriorEstimate:
         return first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
@@ -273,8 +273,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             truths=truths,
         )
 
-    def _judge(self, fitted: Fitted, rows: RowLabels) -> None:
-        """Probabilities, threshold and quality, all from rows no stage had seen."""
+    def _judge(self, fitted: Fitted, rows: RowLabels) -> tuple[str, ...]:
+        """Probabilities, threshold and quality, all from rows no stage had seen; what to warn of."""
         judged, self.labelling_ = judge_fit(
             fitted.scores,
             rows.codes[fitted.rows],
@@ -292,7 +292,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
-        self._warn(*self.prior_.warnings, *judged.warnings)
+        return (*self.prior_.warnings, *judged.warnings)
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""

@@ -240,8 +240,8 @@ def check_weights(way: Way, asked: Mapping[str, Any], what: str) -> None:
     """Refuse `what`, weights of the rows, where they would have no effect."""
     if not way.takes_weights:
         raise InputError(
-            f"{what} cannot be used here: {describe(way, asked)} counts every row once; it applies to the ensemble for "
-            "tables and to heads on the rows as they are (encoder='identity')"
+            f"{what} cannot be used here: {describe(way, asked)} counts every row once; it applies to the default of "
+            "every kind of input, and to encoder='identity' where loss is left out"
         )
 
 

@@ -42,6 +42,14 @@ def check_target(target: str) -> None:
         raise InputError(f"target must be one of {list(TARGETS)}, got {target!r}")
 
 
+_AMONG = {
+    "prior": "among the unlabelled rows",
+    "population_prior": "among all rows of the population",
+    "deploy_prior": "where the classifier is used",
+    "--share": "among the new rows",
+}
+
+
 def check_prior(prior: float | str, name: str = "prior", *, open_interval: bool = False) -> float:
     """Refuse a prior outside [0, 1] (or outside (0, 1)) and return it as a float."""
     try:
@@ -52,7 +60,8 @@ def check_prior(prior: float | str, name: str = "prior", *, open_interval: bool 
     if not inside:  # also catches NaN
         brackets = "(0, 1)" if open_interval else "[0, 1]"
         raise InputError(
-            f"{name} must lie in {brackets}, got {value:g}; it is the share of positives among the unlabelled rows"
+            f"{name} must lie in {brackets}, got {value:g}"
+            + (f"; it is the share of positives {_AMONG[name]}" if name in _AMONG else "")
             + (" (a percentage? divide by 100)" if 1.0 < value <= 100.0 else "")
         )
     return value

@@ -55,8 +55,9 @@ def test_a_head_learns_from_known_negatives_and_what_does_not_says_so() -> None:
     clf = PUClassifier(**FIXED).fit(X.astype(np.float32), y)
     assert "known_share" in clf.ran_["risk"]
     assert (clf.predict(X.astype(np.float32)) == truth).mean() > 0.9
-    with pytest.warns(ClassifierWarning, match="does not learn from labelled negatives"):
+    with pytest.warns(ClassifierWarning, match="does not learn from labelled negatives") as told:
         PUClassifier(**{**FIXED, "risk": "upu"}).fit(X.astype(np.float32), y)
+    assert {warning.filename for warning in told} == {__file__}  # the line that called fit
 
 
 def test_embeddings_learn_from_known_negatives_by_default() -> None:
