@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 import punce
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,6 +141,8 @@ def _copy(call: Call, cwd: str, env: dict[str, str]) -> tuple[int, int, int]:
         os.dup2(end, stream)
     os.chdir(cwd)
     os.environ.update(env)
+    # A copy has none of the threads that OpenMP started in the copied process, and would wait for them for ever.
+    threadpool_limits(1)
     code: Any = 0
     try:
         getattr(importlib.import_module(call.module), call.function)(*call.arguments)

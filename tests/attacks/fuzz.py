@@ -1,4 +1,4 @@
-"""Fuzz every reader and the model loader; counts go to benchmarks/results/fuzz.json, and repeated calls add to them.
+"""Fuzz every reader and the model loader; counts go to benchmarks/results/fuzz.json.
 
     python -m tests.attacks.fuzz --seconds 600                      # hypothesis, those with the least time so far first
     python -m tests.attacks.fuzz --seconds 600 --engine atheris     # guided by coverage; needs the package atheris
@@ -6,12 +6,17 @@
 
 An input must be read or refused with one line for a person. Anything else is a defect: its input is kept in --found,
 and goes to tests/attacks/corpus once it is mended. Each chunk runs in a process of its own with bounded memory and time
-for each input, so that a crash of the interpreter is counted too.
+for each input, so that a crash of the interpreter is counted too. These processes are copies of one that has imported
+everything, because importing takes as long as thousands of inputs.
+
+Repeated calls add to the counts of the same code: a tally names the last commit that changed `src`. One of another
+commit is begun anew, not added to.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import json
 import os
@@ -33,13 +38,14 @@ RESULTS = ROOT / "benchmarks" / "results" / "fuzz.json"
 SECONDS_AN_INPUT = 20
 MEMORY = 1536 << 20  # bytes beyond what is in use when fuzzing begins
 _COPIES = 40
-_CHUNK = 30.0  # seconds
+_PATIENCE = 300.0  # seconds beyond those of a chunk: good files are made first, and the machine may be busy
 
 
 @dataclass
 class Tally:
     """What happened to the inputs of one target; `grown_mb` is by how much the memory of the process grew at most."""
 
+    code: str = ""
     inputs: int = 0
     read: int = 0
     refused: int = 0
@@ -165,48 +171,72 @@ def by_atheris(run: Runner, seconds: float, number: int) -> None:
 ENGINES: dict[str, Callable[[Runner, float, int], None]] = {"hypothesis": by_hypothesis, "atheris": by_atheris}
 
 
-def work(engine: str, name: str, folder: Path, found: Path, seconds: float, number: int) -> None:
-    """What the process of one chunk does."""
-    if engine == "atheris":
-        import atheris
-
-        with atheris.instrument_imports(include=["punce"]):
-            from tests.attacks.targets import TARGETS
-    else:
+def targets(engine: str) -> dict[str, Any]:
+    """Every target by its name; for atheris the package is imported with what tells it which code was reached."""
+    if engine != "atheris":
         from tests.attacks.targets import TARGETS
+
+        return TARGETS
+    import atheris
+
+    with atheris.instrument_imports(include=["punce"]):
+        from tests.attacks.targets import TARGETS
+    return TARGETS
+
+
+def work(engine: str, name: str, folder: str, found: str, seconds: float, number: int) -> None:
+    """What the process of one chunk does."""
     import torch
 
     torch.set_num_threads(1)
-    run = Runner(TARGETS[name], folder, found)
+    run = Runner(targets(engine)[name], Path(folder), Path(found))
     _bound_memory()
     ENGINES[engine](run, seconds, number)
 
 
 def chunk(engine: str, name: str, found: Path, seconds: float, number: int) -> Tally:
     """Some seconds of inputs in a process of their own."""
+    from tests.copies import Call, start_copy
+
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        line = [sys.executable, "-m", __spec__.name, "--engine", engine, "--found", str(found)]
-        line += ["--work", name, scratch, str(seconds), str(number)]
-        ended = subprocess.run(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        call = Call("tests.attacks.fuzz", "work", [engine, name, scratch, str(found), seconds, number])
+        code, _, said = start_copy(call, str(ROOT), {}).ended(seconds + _PATIENCE)
         report = folder / "tally.json"
         tally = Tally(**json.loads(report.read_text())) if report.exists() else Tally()
-        if ended.returncode:
+        if code:
             last = folder / "in" / name
-            what = f"the process ended with {ended.returncode}: {ended.stderr.strip()[-200:]}"
+            what = f"the process ended with {code}: {said.strip()[-200:]}"
             keep(found, name, last.read_bytes() if last.exists() else b"", what)
             tally.defects[what] = 1
         return tally
 
 
-def fuzz(engine: str, names: list[str], seconds: float, found: Path) -> None:
+def state() -> str:
+    """The last commit that changed the package; a plus says that there are changes besides."""
+    commit, changed = _git("log", "-1", "--format=%h", "--", "src"), _git("status", "--porcelain", "--", "src")
+    return commit + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    line = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def tally_of(results: dict[str, Any], name: str, engine: str, code: str) -> Tally:
+    """What was counted before with this code; a new tally if it was another."""
+    kept = Tally(**results["targets"].get(name, {}).get(engine, {}))
+    return kept if kept.code == code else Tally(code)
+
+
+def fuzz(engine: str, names: list[str], seconds: float, found: Path, each: float) -> None:
     """Chunk after chunk; the target with the fewest seconds of work is next."""
-    until = time.monotonic() + seconds
+    until, code = time.monotonic() + seconds, state()
     while time.monotonic() < until:
         results = load()
-        tallies = {name: Tally(**results["targets"].get(name, {}).get(engine, {})) for name in names}
+        tallies = {name: tally_of(results, name, engine, code) for name in names}
         name = min(names, key=lambda one: tallies[one].seconds)
-        tally, given = tallies[name], min(_CHUNK, until - time.monotonic() + 1)
+        tally, given = tallies[name], min(each, until - time.monotonic() + 1)
         done = chunk(engine, name, found, given, tally.inputs)
         done.seconds = given
         tally.add(done)
@@ -227,6 +257,7 @@ def save(results: dict[str, Any]) -> None:
     both = [tally for engines in results["targets"].values() for tally in engines.values()]
     total = {name: sum(tally[name] for tally in both) for name in ("inputs", "read", "refused")}
     total["defects"] = sum(sum(tally["defects"].values()) for tally in both)
+    total["forms"] = len(results["targets"])
     command = "python -m tests.attacks.fuzz --seconds 600 [--engine atheris]"
     content = {"command": command, "total": total, "targets": dict(sorted(results["targets"].items()))}
     temporary = RESULTS.with_suffix(".tmp")
@@ -240,16 +271,12 @@ def main() -> None:
     parser.add_argument("--engine", choices=ENGINES, default="hypothesis")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--each", type=float, default=30.0, help="seconds of one target at a time")
     parser.add_argument("--found", type=Path, default=Path(tempfile.gettempdir()) / "punce-fuzz")
-    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.work:
-        name, folder, seconds, number = asked.work
-        work(asked.engine, name, Path(folder), asked.found, float(seconds), int(number))
-        return
-    from tests.attacks.targets import TARGETS
-
-    fuzz(asked.engine, asked.only or list(TARGETS), asked.seconds, asked.found.absolute())
+    every, found = targets(asked.engine), asked.found.absolute()
+    gc.freeze()  # copies share what was imported; a collection would touch, and so copy, all of it
+    fuzz(asked.engine, asked.only or list(every), asked.seconds, found, asked.each)
 
 
 if __name__ == "__main__":

@@ -172,6 +172,13 @@ def test_a_file_without_a_header_is_noticed(tmp_path: Path) -> None:
         read(path, "label")
 
 
+@pytest.mark.parametrize("cell", ["\x1c7", "9" * 5000, "\u0667"])
+def test_a_first_line_of_numbers_that_int_refuses_or_reads_otherwise(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{cell},8,1.5\n1,2,3\n")
+    with pytest.raises(InputError, match="no column 'label'"):
+        read(tmp_path / "t.csv", "label")
+
+
 @pytest.mark.parametrize("header", ["0,1,2,label", "2019,2020,2021,label", "a,b,3,label"])
 def test_names_that_are_numbers_are_names(header: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"{header}\n1,2,3,1\n4,5,6,0\n")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,37 @@ def test_a_decompression_bomb_is_unreadable_not_fatal(tmp_path: Path, monkeypatc
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def test_a_file_too_large_for_a_picture_is_not_taken_into_memory(tmp_path: Path) -> None:
+    with (_folder(tmp_path) / "6.png").open("wb") as file:
+        file.truncate(1 << 40)  # without blocks on disk
+    files = image_files.image_files(tmp_path, [f"{k}.png" for k in range(7)])
+    assert list(files.unreadable()) == [6]
+    assert "bytes are more than" in files.unreadable()[6]
+
+
+@pytest.mark.parametrize("error", [TypeError, KeyError, ZeroDivisionError, struct.error, IndexError])
+def test_whatever_a_reader_of_pictures_raises_makes_one_unreadable_picture(
+    error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise error("spoilt")
+
+    _folder(tmp_path, 2)
+    files = image_files.image_files(tmp_path, ["0.png", "1.png"])
+    monkeypatch.setattr("punce.data.pictures.eight_bits", fails)
+    assert list(files.unreadable()) == [0, 1]
+    assert "spoilt" in files.unreadable()[0]
+
+
+def test_pipes_and_devices_among_pictures_are_not_read(tmp_path: Path) -> None:
+    _folder(tmp_path, 3)
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "endless.png").symlink_to("/dev/zero")
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    (tmp_path / "deeper").symlink_to(".")
+    assert read(tmp_path).ids.tolist() == ["0.png", "1.png", "2.png"]
 
 
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:

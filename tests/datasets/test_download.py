@@ -89,6 +89,34 @@ def test_a_missing_page_says_what_the_server_answered(server: Server, tmp_path: 
     assert "404" in _refused(server.url + "/absent", tmp_path)
 
 
+@pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1", "1e9", "0x10"])
+def test_an_announced_length_that_is_no_number_says_nothing(server: Server, tmp_path: Path, length: str) -> None:
+    def answer(handler) -> None:  # type: ignore[no-untyped-def]
+        handler.send_response(200)
+        handler.send_header("Content-Length", length)
+        handler.end_headers()
+        handler.wfile.write(BODY)
+        handler.close_connection = True
+
+    server.answers["/odd"] = answer
+    download([server.url + "/odd"], tmp_path / "file.bin")
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+@pytest.mark.parametrize(
+    "place", ["http://[", "http://" + "x" * 300 + ".example/", "file:///etc/passwd", "http://127.0.0.1:port/", "http:"]
+)
+def test_a_server_that_leads_to_no_address_is_refused(server: Server, tmp_path: Path, place: str) -> None:
+    def answer(handler) -> None:  # type: ignore[no-untyped-def]
+        handler.send_response(302)
+        handler.send_header("Location", place)
+        handler.end_headers()
+        handler.close_connection = True
+
+    server.answers["/on"] = answer
+    assert "could not fetch file.bin" in _refused(server.url + "/on", tmp_path)
+
+
 def test_no_connection_says_so(tmp_path: Path) -> None:
     assert "no connection" in _refused("http://127.0.0.1:9/file", tmp_path)
 

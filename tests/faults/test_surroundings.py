@@ -17,7 +17,7 @@ from tests.faults.scenes import SCENES
 from tests.quick import make_quick
 
 pytestmark = pytest.mark.slow
-SHORT = ("fit table", "fit embedding network", "fit embedding, two ranks", "predict", "reproduce")
+SHORT = ("fit table", "fit embedding network", "fit embedding, two ranks", "predict", "prior", "reproduce")
 _SYSTEM, _BAD_INPUT = 3, 2
 _ROOM = 64 << 20
 

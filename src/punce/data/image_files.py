@@ -218,7 +218,7 @@ def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[
             with Image.open(folder / name) as picture:
                 sizes.add(picture.size)
                 modes.add(picture.mode)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        except Exception:  # whatever Pillow's readers make of a spoilt header
             continue  # the check and the first load report it by name
     return sizes, modes
 

@@ -27,6 +27,7 @@ Pixels = npt.NDArray[np.uint8]
 Keys = npt.NDArray[np.uint8]
 KEY_BYTES = 16
 CHUNK = 256
+_LARGEST_FILE = 1 << 30  # bytes; more than any picture within Pillow's limit of pixels needs
 _LOOKS = 16  # side of the grid on which pictures are compared: 256 bits
 _ALIKE = 24  # bits in which near-duplicates may differ; of CIFAR's pictures, two at random differ in 92 at least
 _PLAIN = 24  # bits of one value: a blank or smooth picture is like every other one
@@ -86,7 +87,9 @@ def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> P
             if isinstance(picture, ImageFile.ImageFile):
                 picture.draft(None, (form.enough(), form.enough()))
             return form.apply(ImageOps.exif_transpose(eight_bits(picture)))
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Warning) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a spoilt header makes Pillow's readers fail with anything: TypeError, struct.error, …
         return str(error).replace(str(path), name) or type(error).__name__
 
 
@@ -124,6 +127,8 @@ def _started(pool: Executor, one: Callable[[str], Picture], names: Sequence[str]
 
 def _picture(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: str) -> Picture:
     try:
+        if (size := (folder / name).stat().st_size) > _LARGEST_FILE:  # it may be a hole of terabytes
+            return Picture(b"", reason=f"{size:,} bytes are more than the {_LARGEST_FILE:,} that a picture may have")
         content = (folder / name).read_bytes()
     except OSError as error:
         return Picture(b"", reason=error.strerror or str(error))

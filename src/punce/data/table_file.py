@@ -16,6 +16,7 @@ Header = Literal["auto", "yes", "no"]
 MOST_COLUMNS = 100_000
 """Of a table. A column costs kilobytes and milliseconds before its first row is read."""
 _SHOWN = 3
+_LONGEST = 100  # characters of a number that may count columns
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def headerless(first: Sequence[str]) -> str:
     numbers = [cell for cell in first if is_number(cell)]
     if not numbers or 2 * len(numbers) < sum(bool(cell.strip()) for cell in first):
         return ""
-    plain = [int(cell) for cell in numbers if cell.strip().isdecimal()]
+    # Cells that str.strip trims may hold separators that int refuses, and int refuses thousands of digits.
+    plain = [int(cell.strip()) for cell in numbers if cell.strip().isdecimal() and len(cell) <= _LONGEST]
     if len(plain) == len(numbers) > 1 and plain == list(range(plain[0], plain[0] + len(plain))):
         return ""
     shown = ", ".join(first[:_SHOWN]) + (", …" if len(first) > _SHOWN else "")

@@ -122,7 +122,7 @@ def _open_parquet(path: Path) -> Any:
 
     try:  # buffered: without it the whole column chunks of a row group are read at once
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:  # names of columns need not be UTF-8
         raise unreadable(path, error) from error
 
 

@@ -28,6 +28,7 @@ from punce.errors import InputError
 LARGEST_DOWNLOAD = 1 << 30  # several times the largest set here
 LARGEST_UNPACKED = 2 << 30
 _CHUNK = 1 << 18
+_DIGITS = 18  # of a length that a server announces
 _TIMEOUT = 30.0  # seconds without a byte, not of the whole download
 # RuntimeError is what zipfile raises for an encrypted member.
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, UnicodeDecodeError)
@@ -84,7 +85,8 @@ def download(
             if compressed:
                 _uncompress(target, limit)
             _verify(target, sha256)
-        except (OSError, http.client.HTTPException, InputError) as error:
+        # ValueError: a server may lead on to an address that is none, such as http://[ or one that no codec takes.
+        except (OSError, http.client.HTTPException, ValueError) as error:
             failures.append(f"{url}: {_reason(error)}")
         else:
             return
@@ -98,7 +100,9 @@ def _get(url: str, target: Path, limit: int) -> None:
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         expected = response.headers.get("Content-Length")
         size = _copy(response, target, limit)
-    if expected is not None and expected.isdigit() and size != int(expected):
+    # A length that is no number says nothing; the sha256 decides.
+    is_announced = expected is not None and expected.isdecimal() and len(expected) <= _DIGITS
+    if is_announced and size != int(expected):
         raise DownloadError(f"connection closed after {size:,} of {int(expected):,} bytes")
 
 

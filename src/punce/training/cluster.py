@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -48,16 +49,30 @@ def workers(address: str | None) -> Iterator[Map]:
         yield map
         return
     client = connect(address)
+    with quiet_client():
+        try:
+            yield lambda function, jobs: _on_cluster(client, function, jobs)
+        finally:
+            client.close()
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Without the traceback that Dask's client writes about a lost scheduler: the commands say it in one line."""
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
     try:
-        yield lambda function, jobs: _on_cluster(client, function, jobs)
+        yield
     finally:
-        client.close()
+        logger.setLevel(level)
 
 
 def _on_cluster(client: Any, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
     from concurrent.futures import CancelledError
 
     import distributed
+    from distributed.comm import CommClosedError
 
     # not pure: a repeated command may find other files behind the same names
     futures = client.map(function, list(jobs), pure=False)
@@ -69,11 +84,12 @@ def _on_cluster(client: Any, function: Callable[[Job], Result], jobs: Sequence[J
             f"workers died on the same part again and again ({error}); look at their logs, then repeat the command: "
             "finished parts are kept"
         ) from None
-    except (CancelledError, OSError) as error:
-        if isinstance(error, OSError) and not isinstance(error, ConnectionError | TimeoutError):
-            raise  # the job's own: a file that cannot be read
+    # Any other OSError is the job's own: a file that cannot be read.
+    except (CancelledError, CommClosedError, ConnectionError, TimeoutError) as error:
         raise ConnectionError(
-            f"the Dask scheduler was lost ({error}); repeat the command when it is back: finished parts are kept"
+            f"the Dask scheduler was lost ({type(error).__name__}); repeat the command when it is back: finished parts "
+            "are kept"
         ) from None
     finally:
-        client.cancel(futures)
+        with suppress(OSError):  # there is nobody to ask if the scheduler was lost
+            client.cancel(futures)
