@@ -243,6 +243,7 @@ def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> No
 def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labels") -> None:
     """Refuse values outside {1, 0, -1}, naming the first offending rows. Works on arrays and tensors alike."""
     bad = (labels != POSITIVE) & (labels != UNLABELLED) & (labels != NEGATIVE)
+    bad = bad | (labels > POSITIVE)  # to torch, 255 of a uint8 equals -1
     if bool(bad.any()):
         values, rows = np.asarray(labels.tolist()), np.flatnonzero(np.asarray(bad.tolist()))
         raise InputError(

@@ -40,11 +40,19 @@ def test_projections_too_large_for_their_format_are_not_silently_zero(z: Tensor)
         ((2, 4, 3), torch.zeros(4, 1), r"labels must be one per row"),
         ((2, 4, 3), torch.tensor([0, 1, 2, 0]), r"values \[2\], first at row 2"),
         ((2, 4, 3), torch.tensor([0.0, float("nan"), 0.0, 0.0]), "first at row 1"),
+        ((2, 4, 3), torch.tensor([0, 1, 255, 0], dtype=torch.uint8), r"values \[255\], first at row 2"),
+        ((2, 4, 3), torch.zeros(4).numpy(), r"labels must be a tensor, got ndarray; torch\.as_tensor makes one"),
+        ((2, 4, 3), [0, 0, 1, 0], "labels must be a tensor, got list"),
     ],
 )
-def test_wrong_shapes_and_labels(shape: tuple[int, ...], labels: Tensor, message: str) -> None:
+def test_wrong_shapes_and_labels(shape: tuple[int, ...], labels: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         SCL()(torch.randn(shape), labels)
+
+
+def test_an_array_is_no_batch(z: Tensor) -> None:
+    with pytest.raises(InputError, match="z must be a tensor, got ndarray"):
+        SCL()(z.numpy(), torch.zeros(4))
 
 
 def test_integers_are_not_projections() -> None:

@@ -153,6 +153,9 @@ def unit_rows(z: Tensor) -> Tensor:
 
 
 def _check_shapes(z: Tensor, labels: Tensor | None) -> None:
+    for name, given in (("z", z), ("labels", labels)):
+        if given is not None and not isinstance(given, Tensor):
+            raise InputError(f"{name} must be a tensor, got {type(given).__name__}; torch.as_tensor makes one")
     if z.dim() != 3 or z.shape[0] != 2:
         raise InputError(
             f"z must hold the projections of two views, shape (2, b, d), got {tuple(z.shape)}; "
