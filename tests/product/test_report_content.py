@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
-from punce.product.page import _rule_in_words
+from punce.judging.used_prior import assumed_prior, given_prior
+from punce.product.page import _prior_facts, _rule_in_words
 
 
 @pytest.mark.parametrize(
@@ -19,3 +25,15 @@ from punce.product.page import _rule_in_words
 )
 def test_every_threshold_rule_has_words(rule: str | float, words: str) -> None:
     assert _rule_in_words(rule) == words
+
+
+def test_the_share_on_the_page_is_unknown_only_where_it_is_not_given_and_placeholders_are_left_out() -> None:
+    labels = np.array([1, 0, 0, 0], dtype=np.int8)
+    given = replace(given_prior(0.3, labels, "single_set"), low=0.2, high=0.4)
+    assumed, learned = assumed_prior(labels, "single_set"), replace(given, method="combined")
+    fitted: Any = SimpleNamespace(prior_=given, first_prior_=given, second_prior_=None, both_prior_=None)
+    fitted.metrics_ = SimpleNamespace(unknown="labelled rows do not score higher")
+    assert _prior_facts(fitted).unknown == ""
+    fitted.prior_, fitted.first_prior_, fitted.second_prior_ = assumed, assumed, learned
+    assert _prior_facts(fitted).unknown == assumed.reason
+    assert [other.method for other in _prior_facts(fitted).others] == ["combined on learned scores"]

@@ -167,7 +167,7 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     called = int((outcome.ranking.probability[is_u] >= classifier.threshold_).sum())
     said = f"About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
     interval = f" ({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f})"
-    if classifier.metrics_.unknown:
+    if prior.reason:
         said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
     console.print(f"\n[bold]{said}[/bold]{interval}; {called:,} are called positive.")
     rows = "unlabelled rows" if classifier.metrics_.target == "unlabelled" else "rows of the population"

@@ -235,7 +235,7 @@ def _added(scenario: Scenario, labelled_share: float, negative_share: float) -> 
 def _useless_scores(p: Floats, u: Floats) -> str:
     return (
         f"labelled rows do not score higher than unlabelled ones beyond chance (AUC {auc_between(p, u):.2f}, {len(p)} "
-        "labelled rows held out), so that the share of positives cannot be known"
+        "labelled rows held out), so that what rests on the share of positives cannot be known"
     )
 
 

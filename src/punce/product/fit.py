@@ -216,7 +216,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     numbers = [f"  - {name}: {estimate.in_words()}" for name, estimate in metrics.five.items() if not estimate.reason]
     numbers += [f"  - {', '.join(names)}: cannot be estimated: {reason}" for reason, names in metrics.reasons.items()]
     share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {prior.method})"
-    share = f"cannot be estimated; {prior.value:.3f} was assumed" if metrics.unknown else share
+    share = f"cannot be estimated; {prior.value:.3f} was assumed" if prior.reason else share
     n_p, n_u, n_n = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     known = f"{n_n} labelled negatives" if n_n else "no negatives were known"
     is_counted = metrics.basis == "pnu"

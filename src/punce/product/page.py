@@ -106,17 +106,15 @@ def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
 
 def _prior_facts(classifier: PUClassifier) -> PriorFacts:
     prior, first, second = classifier.prior_, classifier.first_prior_, classifier.second_prior_
-    others: tuple[OtherEstimate, ...] = ()
-    if second is not None:
-        others = (
-            OtherEstimate(f"{first.method} before training", first.value, first.low, first.high),
-            OtherEstimate(f"{second.method} on learned scores", second.value, second.low, second.high),
-        )
-    if (both := classifier.both_prior_) is not None and not both.reason:
-        others += (OtherEstimate("with the labelled negatives", both.value, both.low, both.high),)
+    named = [] if second is None else [(f"{first.method} before training", first)]
+    named += [] if second is None else [(f"{second.method} on learned scores", second)]
+    named += [] if (both := classifier.both_prior_) is None else [("with the labelled negatives", both)]
+    # a share that cannot be known has a placeholder, which is no estimate to compare with
+    others = tuple(OtherEstimate(name, each.value, each.low, each.high) for name, each in named if not each.reason)
     low, high = (None, None) if is_given(prior) and prior.low == prior.high else (prior.low, prior.high)
-    unknown = classifier.metrics_.unknown
-    return PriorFacts(prior.value, low, high, prior.method, others=others, warnings=prior.warnings, unknown=unknown)
+    return PriorFacts(
+        prior.value, low, high, prior.method, others=others, warnings=prior.warnings, unknown=prior.reason
+    )
 
 
 def _sensitivity(classifier: PUClassifier, unlabelled: np.ndarray) -> tuple[SensitivityRow, ...]:
