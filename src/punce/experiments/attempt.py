@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Literal
 from punce import __version__
 from punce.errors import InputError, PunceError, WriteError
 from punce.experiments.cell import Cell
-from punce.experiments.code import code_hashes
 from punce.experiments.encoder_cache import EncoderBusyError
-from punce.experiments.machine import facts
+from punce.experiments.machine import code_hashes, facts
 from punce.experiments.store import Record, ResultStore
 from punce.storage.checkpoint import CheckpointError
 

@@ -1,7 +1,8 @@
-"""Where a result was made, and the limits under which it was made."""
+"""Where a result was made, by which code, and the limits under which it was made."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from collections.abc import Iterator
@@ -12,6 +13,14 @@ from typing import Any
 
 import torch
 from threadpoolctl import threadpool_limits
+
+import punce
+
+ROOMS = (
+    *("columns", "data", "datasets", "encoders", "experiments", "judging", "losses", "models"),
+    *("priors", "risks", "stages", "training", "views"),
+)
+"""Packages whose modules can change a number of a cell. Presentation is not one of them."""
 
 
 def device() -> torch.device:
@@ -36,6 +45,22 @@ def _processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
+
+
+@cache
+def code_hashes() -> dict[str, str]:
+    """The first 16 hex digits of the sha256 of each package's modules; the order of files does not count."""
+    root = Path(punce.__file__).parent
+    return {room: _hash(root / room) for room in ROOMS}
+
+
+def _hash(room: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(room.rglob("*.py")):
+        name = path.relative_to(room).as_posix()
+        if not name.startswith("present/"):
+            digest.update(f"{name}\0{path.read_text(encoding='utf-8')}\0".encode())
+    return digest.hexdigest()[:16]
 
 
 @contextmanager

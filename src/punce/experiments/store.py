@@ -40,7 +40,7 @@ class Record:
     epoch by test labels), "auc", "prior" {"true", "loss", "risk"}, and where they exist "held_out_pu_risk",
     "oracle_linear_accuracy" (a linear layer trained on all true labels), "shifted_accuracy" (cut moved from the
     unlabelled mix to the population), "curve" (test accuracy per epoch) and "embedding" {"x", "y", "is_positive"}.
-    `code` has the hashes of the modules that made it (:mod:`punce.experiments.code`); results of before have none.
+    `code` has the hashes of the modules that made it (``machine.code_hashes``); the first protocol has none.
     """
 
     key: str
