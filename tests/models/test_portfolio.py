@@ -147,7 +147,7 @@ def test_candidates_of_some_kinds_only_are_weighed_like_a_smaller_portfolio() ->
     assert len(whole.held_out) == 8
     some = whole.only(["raw", "scl"], ["nnpu"])
     assert set(some.held_out) == {"raw, nnpu", "scl, nnpu"}
-    members = Portfolio.weighed(some, labels).members
+    members = Portfolio.weighed(some, labels, 0.4).members
     assert {member.head for member in members} == {"nnpu"}
     assert sum(member.weight for member in members) == pytest.approx(1.0)
 

@@ -149,8 +149,16 @@ def _shares(scores: Floats, is_p: npt.NDArray[np.bool_]) -> Floats:
     return shares
 
 
-def share_below(scores: Floats, others: Floats) -> Floats:
-    """For each of `scores` the share of `others` below it. Shape: (n,), (m,) -> (n,)."""
+def share_below(scores: Floats, others: Floats, counts: Floats | None = None) -> Floats:
+    """For each of `scores` the share of `others` below it; `counts` say how much each of them counts.
+
+    Shape: (n,), (m,), (m,) -> (n,).
+    """
+    if counts is not None:
+        order = np.argsort(others)
+        ordered, total = others[order], np.r_[0.0, np.cumsum(counts[order])]
+        ends = (total[np.searchsorted(ordered, scores, side=side)] for side in ("left", "right"))
+        return np.asarray(sum(ends) / (2 * total[-1]), dtype=np.float64)
     ordered = np.sort(others)
     below = np.searchsorted(ordered, scores, side="left") + np.searchsorted(ordered, scores, side="right")
     shares: Floats = below / (2 * len(ordered))  # left and right: a tie counts one half

@@ -1,9 +1,12 @@
-"""Candidates: every head on every kind of features, cross-fitted and brought to one scale, not yet weighed."""
+"""Candidates: every head on every kind of features, cross-fitted and brought to one scale, not yet weighed.
+
+Shapes: n rows, K folds, M features.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +29,8 @@ RAW, PATCHES, WORDS = "raw", "patches", "words"
 _FOLDS = 5
 _FEWEST_FOR_SCALE = 2  # unlabelled rows of a fold that have a centre and a spread
 _MANY = 200  # labelled rows from which three folds hold enough of them
+Learn = Callable[[HeadProblem, int], Head]
+"""From the rows outside a fold, and its number, to a head."""
 ROWS_AT_ONCE = 100_000
 """Bounds the memory of scoring."""
 MOST_UNLABELLED = 50_000
@@ -52,6 +57,7 @@ class Member:
 class Candidates:
     """`readers` has one of a kind for all folds, or one for each; `held_out` every row's scores by name of the member.
 
+    `seen` are the scores that fold k's head gives the rows it learned from, which are number k of `learned_from`.
     Shape: folds (n,), held_out (n,) each, by heads that did not see the row, on one common scale.
     """
 
@@ -59,6 +65,8 @@ class Candidates:
     members: Sequence[Member]
     held_out: Mapping[str, Floats]
     folds: Rows
+    seen: Mapping[str, Sequence[Floats]]
+    learned_from: Sequence[Rows]
     history: list[dict[str, Any]]
     notes: tuple[str, ...] = ()
 
@@ -80,21 +88,79 @@ class Candidates:
         settings.used[LEARNED_FROM_KNOWN] = True
         learned = trained(rows.x, labels, folds, settings, device, losses)
         readers = {**_untrained(rows, settings.random_state), **learned.readers}
-        members, held_out = [], {}
-        for features, own in readers.items():
-            for head, (fitted, scores) in _cross_fitted_heads(own, rows, labels, folds, settings, heads).items():
-                scales = _scales(scores, labels, folds)
-                member = Member(features, head, fitted, scales, 0.0)
+        kept = _thinned(settings.known_classes(labels), settings.random_state)
+        learned_from = [np.flatnonzero(kept & (folds != k)) for k in range(n_folds)]
+        empty = cls(readers, (), {}, folds, {}, learned_from, learned.history, learned.notes)
+        return empty.learned(rows, labels, settings, {name: partial(_by_name, name) for name in heads}, SPARSE)
+
+    def learned(
+        self, rows: Given, labels: Labels, settings: FitSettings, heads: Mapping[str, Learn], sparse: Sequence[str]
+    ) -> Candidates:
+        """Other heads on the same features and folds, cross-fitted; those named in `sparse` on word counts, too."""
+        members, held_out, seen = [], {}, {}
+        for features, readers in self.readers.items():
+            own = {name: head for name, head in heads.items() if name in sparse or not isinstance(readers[0], Counted)}
+            for head, found in self._cross_fitted(readers, rows, labels, settings, own).items():
+                scales = _scales(found.held_out, labels, self.folds)
+                member = Member(features, head, found.heads, scales, 0.0)
                 members.append(member)
-                centre, spread = np.array(scales)[folds].T
-                held_out[member.name] = (scores - centre) / spread
-        return cls(readers, members, held_out, folds, learned.history, learned.notes)
+                centre, spread = np.array(scales)[self.folds].T
+                held_out[member.name] = (found.held_out - centre) / spread
+                seen[member.name] = found.seen
+        return replace(self, members=members, held_out=held_out, seen=seen)
+
+    def _cross_fitted(
+        self,
+        readers: Sequence[Reader],
+        rows: Given,
+        labels: Labels,
+        settings: FitSettings,
+        learners: Mapping[str, Learn],
+    ) -> dict[str, _CrossFitted]:
+        """By name, each fold's head and every row's score by the one that did not see it."""
+        shared = _Features(readers[0], rows) if len(readers) == 1 else None  # else each fold has its own reader
+
+        def of_fold(k: int) -> dict[str, tuple[Head, Floats, Floats]]:
+            features, inside = shared or _Features(readers[k], rows), np.flatnonzero(self.folds == k)
+            problem = _problem(features.of(self.learned_from[k]), labels, self.learned_from[k], settings)
+            heads = {name: learn(problem, k) for name, learn in learners.items()}
+            scores: dict[str, list[Floats]] = {name: [] for name in heads}
+            for part in np.array_split(inside, -(-len(inside) // ROWS_AT_ONCE)):
+                own = features.of(part)
+                for name, head in heads.items():
+                    scores[name].append(head.score(own))
+            return {name: (head, np.concatenate(scores[name]), head.score(problem.x)) for name, head in heads.items()}
+
+        found = {name: _CrossFitted([], np.empty(len(labels)), []) for name in learners}
+        # Folds side by side on one thread each: BLAS's threads would wait for each other longer than they work.
+        n_folds = len(self.learned_from)
+        for k, fitted in enumerate(in_parallel([partial(of_fold, k) for k in range(n_folds)])):
+            for name, (head, own, seen) in fitted.items():
+                found[name].heads.append(head)
+                found[name].seen.append(seen)
+                found[name].held_out[self.folds == k] = own
+        return found
 
     def only(self, features: Sequence[str], heads: Sequence[str]) -> Candidates:
         """Those with these features and heads."""
         members = [m for m in self.members if m.features in features and m.head in heads]
         readers = {name: own for name, own in self.readers.items() if name in features}
-        return Candidates(readers, members, {m.name: self.held_out[m.name] for m in members}, self.folds, self.history)
+        held_out, seen = ({m.name: scores[m.name] for m in members} for scores in (self.held_out, self.seen))
+        return replace(self, readers=readers, members=members, held_out=held_out, seen=seen)
+
+
+@dataclass(frozen=True)
+class _CrossFitted:
+    """One head on one kind of features: each fold's, every row's held-out score, and those of the rows it saw."""
+
+    heads: list[Head]
+    held_out: Floats
+    seen: list[Floats]
+
+
+def _by_name(name: str, problem: HeadProblem, fold: int) -> Head:
+    """A head of the catalogue, which is the same for every fold."""
+    return HEADS[name](problem)
 
 
 def _untrained(rows: Given, seed: int) -> dict[str, Sequence[Reader]]:
@@ -105,35 +171,6 @@ def _untrained(rows: Given, seed: int) -> dict[str, Sequence[Reader]]:
     if rows.counts is not None:
         readers[WORDS] = (Counted(),)
     return readers
-
-
-def _cross_fitted_heads(
-    readers: Sequence[Reader], rows: Given, labels: Labels, folds: Rows, settings: FitSettings, names: Sequence[str]
-) -> dict[str, tuple[list[Head], Floats]]:
-    """By name, each fold's head and every row's score by the one that did not see it."""
-    names = [name for name in names if name in SPARSE or not isinstance(readers[0], Counted)]
-    kept = _thinned(settings.known_classes(labels), settings.random_state)
-    shared = _Features(readers[0], rows) if len(readers) == 1 else None  # else each fold has its own reader
-    parts = [(np.flatnonzero(folds == k), np.flatnonzero(kept & (folds != k))) for k in range(int(folds.max()) + 1)]
-
-    def of_fold(k: int) -> dict[str, tuple[Head, Floats]]:
-        features, (inside, rest) = shared or _Features(readers[k], rows), parts[k]
-        problem = _problem(features.of(rest), labels, rest, settings)
-        heads = {name: HEADS[name](problem) for name in names}
-        scores: dict[str, list[Floats]] = {name: [] for name in names}
-        for part in np.array_split(inside, -(-len(inside) // ROWS_AT_ONCE)):
-            own = features.of(part)
-            for name, head in heads.items():
-                scores[name].append(head.score(own))
-        return {name: (head, np.concatenate(scores[name])) for name, head in heads.items()}
-
-    found: dict[str, tuple[list[Head], Floats]] = {name: ([], np.empty(len(labels))) for name in names}
-    # Folds side by side on one thread each: BLAS's threads would wait for each other longer than they work.
-    for k, fitted in enumerate(in_parallel([partial(of_fold, k) for k in range(len(parts))])):
-        for name, (head, own) in fitted.items():
-            found[name][0].append(head)
-            found[name][1][parts[k][0]] = own
-    return found
 
 
 class _Features:

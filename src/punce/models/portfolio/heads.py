@@ -17,10 +17,10 @@ from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.models.heads import drawn_by_weight
 from punce.models.known_rows import known_share
 from punce.models.portfolio.logistic import logistic, soft_targets, solved, weighted_logistic
-from punce.models.portfolio.problem import Flags, HeadProblem, Linear, linear
+from punce.models.portfolio.problem import Flags, Floats, HeadProblem, Linear, Values, linear
 from punce.models.portfolio.ridge import Ridge
 from punce.models.tabular.kernel import Basis, best_basis, radial
-from punce.models.tabular.trees import Trees, forest_trees
+from punce.models.tabular.trees import Rows, Trees, forest_trees
 from punce.risks import NNPU
 from punce.stages.probe import ProbeConfig, probe
 from punce.stages.pupl import PuplConfig, pseudo_labels
@@ -29,7 +29,9 @@ __all__ = ["DEFAULT", "HEADS", "SPARSE", "Head", "HeadProblem", "head_from_array
 
 Head = Linear | Trees | Basis
 _WHITENED = (0.0, 0.5, 1.0)  # exponents of the inverse spread of a direction: 0 as it is, 1 all directions alike
-_CENTRES, _KERNEL_ROWS, _WIDTHS = 500, 10_000, (0.5, 0.7, 1.0, 2.0)
+_CENTRES, _KERNEL_ROWS = 500, 10_000
+KERNEL_WIDTHS = (0.5, 0.7, 1.0, 2.0)
+"""In units of the median distance to a centre."""
 _DECAYS = (0.0, 0.03, 0.3)  # weight decay of nnPU
 _NNPU_STEPS, _LEAST_EPOCHS, _BATCH = 150, 10, 4096
 _FEWEST = 6  # labelled rows from which some can be set aside to choose by
@@ -50,10 +52,21 @@ def self_consistent(problem: HeadProblem) -> Head:
 
 
 def kernel(problem: HeadProblem) -> Head:
-    """Self-consistent ridge regression on a radial basis: for a class of several regions that no plane cuts out.
+    """Self-consistent ridge regression on a radial basis: for a class of several regions that no plane cuts out."""
+    rows, centres, weights = kernel_rows(problem)
+    x = problem.x[rows]
+    tried = [
+        (scale, Ridge(own, weights, problem.is_p[rows], problem.truths[rows]))
+        for scale, own in radial(x, centres, KERNEL_WIDTHS)
+    ]
+    return best_basis(tried, np.arange(x.shape[1]), centres, problem.prior)
+
+
+def kernel_rows(problem: HeadProblem) -> tuple[Rows, Values, Floats]:
+    """Rows that a kernel learns from, its centres, and how much each row counts.
 
     Centres are means of random pairs of rows. A row that is a centre itself would be recognised by its own score when
-    it is left out, and the narrowest width would always win.
+    it is left out, and the narrowest width would always win. Shape: (m,), (C, M), (m,) with sum 1.
     """
     rng = np.random.default_rng(problem.seed)
     positive, others = (
@@ -62,13 +75,8 @@ def kernel(problem: HeadProblem) -> Head:
     rows = np.concatenate([positive, others])
     x = problem.x[rows]
     first, second = rng.integers(len(rows), size=(2, min(_CENTRES, len(rows) // 2 + 1)))
-    centres = (x[first] + x[second]) / 2
     weights = problem.balanced[rows]
-    tried = [
-        (scale, Ridge(own, weights / weights.sum(), problem.is_p[rows], problem.truths[rows]))
-        for scale, own in radial(x, centres, _WIDTHS)
-    ]
-    return best_basis(tried, np.arange(x.shape[1]), centres, problem.prior)
+    return rows, (x[first] + x[second]) / 2, weights / weights.sum()
 
 
 def nnpu(problem: HeadProblem) -> Head:

@@ -37,7 +37,12 @@ def weighted_logistic(problem: HeadProblem) -> Linear:
     The chances come from scores that did not see the row (Elkan & Noto 2008 with out-of-fold scores), and their mean
     is the prior.
     """
-    return solved(problem.x, soft_targets(problem), problem.balanced, _chosen(problem)[0])
+    return taught_logistic(problem, soft_targets(problem))
+
+
+def taught_logistic(problem: HeadProblem, target: Floats) -> Linear:
+    """The regression on given soft labels, with the penalty chosen as for the labels themselves. Shape: target (n,)."""
+    return solved(problem.x, target, problem.balanced, _chosen(problem)[0])
 
 
 def soft_targets(problem: HeadProblem) -> Floats:

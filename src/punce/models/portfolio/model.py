@@ -1,4 +1,4 @@
-"""Portfolio: heads on several features, cross-fitted, brought to one scale, weighed by held-out labelled rows, summed.
+"""Portfolio: heads on several features teach students, which are weighed by held-out labelled rows and summed.
 
 As for tables: every head is trained once for each fold on all the other folds. The models of all folds together score
 new rows (a bag of K); the one that did not see a row gives that row's out-of-fold score. No true label is used.
@@ -20,6 +20,7 @@ from punce.models.portfolio.candidates import MOST_UNLABELLED, RAW, ROWS_AT_ONCE
 from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import head_from_arrays
 from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
+from punce.models.portfolio.students import taught
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks
 from punce.models.route import FitSettings, Fitted, Floats, State, under
 
@@ -36,21 +37,23 @@ class Portfolio:
     @classmethod
     def fit(cls, rows: Given, labels: Labels, settings: FitSettings, device: torch.device) -> tuple[Portfolio, Fitted]:
         """Learn from rows and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
-        candidates = Candidates.fit(rows, labels, settings, device)
-        portfolio = cls.weighed(candidates, labels)
+        teachers = Candidates.fit(rows, labels, settings, device)
+        students = taught(teachers, rows, labels, settings)
+        portfolio = cls.weighed(students, labels, settings.prior)
         weights = {member.name: member.weight for member in portfolio.members}
-        settings.used["members"] = {name: weights.get(name, 0.0) for name in candidates.held_out}
-        settings.used["held_out_auc"] = ranks(candidates.held_out, labels)
+        settings.used["members"] = {name: weights.get(name, 0.0) for name in students.held_out}
+        settings.used["teachers"] = candidate_weights(teachers.held_out, labels, settings.prior)
+        settings.used["held_out_auc"] = ranks({**teachers.held_out, **students.held_out}, labels)
         # Judged by weights that the row itself had no say in
-        scores = cross_fitted(candidates.held_out, labels, candidates.folds)
-        sees_more = any(name not in (RAW, WORDS) for name in candidates.readers)
-        notes = (*_notes(labels), *candidates.notes)
-        return portfolio, Fitted(np.arange(len(labels)), scores, candidates.history, notes, sees_more)
+        scores = cross_fitted(students.held_out, labels, students.folds, settings.prior)
+        sees_more = any(name not in (RAW, WORDS) for name in students.readers)
+        notes = (*_notes(labels), *students.notes)
+        return portfolio, Fitted(np.arange(len(labels)), scores, students.history, notes, sees_more)
 
     @classmethod
-    def weighed(cls, candidates: Candidates, labels: Labels) -> Portfolio:
+    def weighed(cls, candidates: Candidates, labels: Labels, prior: float) -> Portfolio:
         """The candidates by what held-out labelled rows say of them; those without weight are dropped."""
-        weights, readers = candidate_weights(candidates.held_out, labels), candidates.readers
+        weights, readers = candidate_weights(candidates.held_out, labels, prior), candidates.readers
         kept = [replace(m, weight=weights[m.name]) for m in candidates.members if weights[m.name] > 0]
         # The rows' own features stay in any case: they are what a map can show.
         used = {name: own for name, own in readers.items() if name == RAW or any(m.features == name for m in kept)}

@@ -1,27 +1,49 @@
-"""How much each candidate counts, by what held-out labelled rows say. No true label is used."""
+"""How much each candidate counts, by what held-out labelled rows say. No true label is used.
+
+Labelled rows are compared with unlabelled rows that are probably negative. Against all unlabelled rows, half of a
+comparison is between a labelled positive and a hidden one: chance, which hides the difference between two candidates
+where labels are few. How probable a row is to be negative is what all candidates together say of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.models.portfolio.ridge import STEEPNESS, TINY, chances
 from punce.models.tabular.trees import Floats, Rows
 from punce.models.tabular.weighing import cross_fitted as _cross_fitted
 from punce.models.tabular.weighing import member_weights
 
-
-def candidate_weights(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
-    """Weights that sum to 1. Shape: scores (n,) on one common scale, labels (n,)."""
-    return member_weights(held_out, labels)
+_ROUNDS = 2  # the first with all candidates alike, the second with the weights that these gave
 
 
-def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows) -> Floats:
+def candidate_weights(held_out: Mapping[str, Floats], labels: Labels, prior: float) -> dict[str, float]:
+    """Weights that sum to 1; `prior` is the share of positives among the unlabelled rows.
+
+    Shape: scores (n,) on one common scale, labels (n,).
+    """
+    weights = dict.fromkeys(held_out, 1.0 / len(held_out))
+    for _ in range(_ROUNDS):
+        total = np.sum([weights[name] * own for name, own in held_out.items()], axis=0)
+        weights = member_weights(held_out, labels, 1.0 - row_chances(total[labels == UNLABELLED], prior))
+    return weights
+
+
+def row_chances(scores: Floats, prior: float) -> Floats:
+    """How probable each of some unlabelled rows is to be positive; their mean is the prior. Shape: (m,) -> (m,)."""
+    return chances(STEEPNESS * (scores - scores.mean()) / max(float(scores.std()), TINY), prior)
+
+
+def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows, prior: float) -> Floats:
     """The weighted sum, every fold's weights chosen by the other folds."""
-    return _cross_fitted(held_out, labels, folds)
+    return _cross_fitted(held_out, labels, folds, lambda own, known: candidate_weights(own, known, prior))
 
 
 def ranks(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
-    """Each candidate's AUC of labelled against unlabelled rows, all of them held out: why it counts as it does."""
+    """Each candidate's AUC of labelled against unlabelled rows, all of them held out."""
     is_p, is_u = labels == POSITIVE, labels == UNLABELLED
     return {name: round(auc_between(scores[is_p], scores[is_u]), 4) for name, scores in held_out.items()}
