@@ -35,6 +35,7 @@ from punce.report import ReportContent, write_report
 N_LABELLED = 100
 MARK = ".made-by-the-punce-demo"
 PAIR = "puNCE + nnPU"
+_MOST_SHOWN = 6  # candidates of each kind, in the terminal
 
 
 @dataclass(frozen=True)
@@ -193,12 +194,14 @@ def explain(console: Console, results: list[Result], folder: Path) -> None:
 
 
 def candidates(ran: dict[str, Any]) -> Table:
-    """What the first run tried, the heaviest first."""
-    shown = Table("candidate: features, head", "ranks held-out labelled\ndigits above unlabelled", "weight")
+    """What the first run tried, the heaviest of both kinds first."""
+    shown = Table("features, head", "ranks held-out labelled\ndigits above unlabelled", "weight")
     for column in shown.columns[1:]:
         column.justify = "right"
-    for name, weight in sorted(ran["members"].items(), key=lambda pair: -pair[1]):
-        shown.add_row(name, f"{100 * ran['held_out_auc'][name]:.1f} %", f"{weight:.2f}")
+    for kind in ("teachers", "members"):
+        for name, weight in sorted(ran[kind].items(), key=lambda pair: -pair[1])[:_MOST_SHOWN]:
+            shown.add_row(name, f"{100 * ran['held_out_auc'][name]:.1f} %", f"{weight:.2f}")
+        shown.add_section()
     return shown
 
 
@@ -209,7 +212,8 @@ def say_winner(console: Console, ran: dict[str, Any], hidden_share: float) -> No
         features[kind] = features.get(kind, 0.0) + weight
     parts = ", ".join(f"{kind} {share:.0%}" for kind, share in sorted(features.items(), key=lambda pair: -pair[1]))
     console.print(
-        f"Draw 1 scores by the weighted sum of these; by features: {parts}.\nThe unlabelled digits hold odd ones too: "
+        f"Above, the heads of draw 1 that teach; below, their students, whose weighted sum scores the digits.\n"
+        f"Students by features: {parts}.\nThe unlabelled digits hold odd ones too: "
         f"even a perfect ranking puts a labelled digit above only {1 - hidden_share / 2:.0%} of them."
     )
 
@@ -227,7 +231,10 @@ def save_numbers(results: list[Result], ran: dict[str, Any], path: Path) -> None
         "machine": machine,
         "n_labelled": N_LABELLED,
         "results": [asdict(result) for result in results],
-        "candidates": {name: {"auc": ran["held_out_auc"][name], "weight": w} for name, w in ran["members"].items()},
+        **{
+            kind: {name: {"auc": ran["held_out_auc"][name], "weight": w} for name, w in ran[kind].items()}
+            for kind in ("teachers", "members")
+        },
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
 

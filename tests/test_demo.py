@@ -48,7 +48,7 @@ def test_the_demo_fits_prints_its_tables_and_says_where_the_page_is(tmp_path: Pa
     page = (out / "report.html").read_text()
     assert "Runs side by side" in page
     assert all(name in page for name in ("default", "puNCE + nnPU"))
-    heaviest = max(content["candidates"], key=lambda name: content["candidates"][name]["weight"])
+    heaviest = max(content["members"], key=lambda name: content["members"][name]["weight"])
     assert f"│ {heaviest} " in done.stdout
     assert "even a perfect ranking puts a labelled digit above only 83% of them" in done.stdout
 

@@ -156,7 +156,7 @@ def test_a_portfolio_with_trees_is_stored_and_scores_the_same() -> None:
     x, labels, _ = _rows(200)
     rows = Given(torch.from_numpy(x))
     portfolio = Portfolio.weighed(
-        Candidates.fit(rows, labels, SETTINGS, torch.device("cpu"), heads=("trees",), losses=()), labels
+        Candidates.fit(rows, labels, SETTINGS, torch.device("cpu"), heads=("trees",), losses=()), labels, 0.4
     )
     assert np.array_equal(Portfolio.from_state(*portfolio.state()).score(rows), portfolio.score(rows))
 

@@ -46,7 +46,8 @@ def test_a_frozen_encoder_end_to_end(frozen: PUClassifier) -> None:
     assert roc_auc_score(new.y_true, probability) > 0.85
     assert frozen.kind_ == "text"
     assert {row["stage"] for row in frozen.history_} == {"pretrain", "labelled rows, scl"}
-    assert {"raw, logistic", "scl, self_consistent", "words, logistic"} <= set(frozen.ran_["members"])
+    assert {"raw, logistic", "scl, self_consistent", "words, logistic"} <= set(frozen.ran_["teachers"])
+    assert {"scl, taught_linear", "words, taught_linear"} <= set(frozen.ran_["members"])
     assert frozen.notes_ == ()
     assert frozen.embed(new.X).shape[0] == 80
 
