@@ -145,7 +145,8 @@ class Candidates:
         """Those with these features and heads."""
         members = [m for m in self.members if m.features in features and m.head in heads]
         readers = {name: own for name, own in self.readers.items() if name in features}
-        held_out, seen = ({m.name: scores[m.name] for m in members} for scores in (self.held_out, self.seen))
+        held_out = {m.name: self.held_out[m.name] for m in members}
+        seen = {m.name: self.seen[m.name] for m in members}
         return replace(self, readers=readers, members=members, held_out=held_out, seen=seen)
 
 
