@@ -176,7 +176,7 @@ def judge(
         confidence=_CONFIDENCE,
         random_state=seed,
     )
-    noted = (
+    noted: tuple[str, ...] = (
         _about_priors(first, second, without),
         "" if both is None else disagreement(without, both),
         _missed(rule, held_out, mix),

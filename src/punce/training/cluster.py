@@ -72,7 +72,7 @@ def _on_cluster(client: Any, function: Callable[[Job], Result], jobs: Sequence[J
     from concurrent.futures import CancelledError
 
     import distributed
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     # not pure: a repeated command may find other files behind the same names
     futures = client.map(function, list(jobs), pure=False)
