@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from punce.report import ReportContent, render_report
-from punce.report.charts import tick_label, ticks
+from punce.report.charts import curve_panel, tick_label, ticks
 from punce.report.content import (
     ColumnImportance,
     DataFacts,
@@ -57,6 +57,32 @@ def test_headline_without_interval_or_without_prior() -> None:
     assert given.endswith("positive, if the given share of 50.0\u00a0% is right.")
     assert headline(DATA, None) is None
     assert "<h1>only a title</h1>" in render_report(ReportContent("only a title"))
+
+
+def test_a_share_that_cannot_be_known_is_drawn_nowhere() -> None:
+    """A placeholder beside "cannot be estimated" would be read as the estimate."""
+    full = content()
+    unknown = PriorFacts(0.1, 0.0, 1.0, "assumed", unknown="2 rows are labelled")
+    assert "estimated positive" in render_report(full)
+    html = render_report(replace(full, prior=unknown, review=None, sensitivity=()))
+    said = text_of(html)
+    assert "cannot be estimated. 10.0 % was assumed" in said
+    for words in ("is estimated to be", "estimated positive", "expected positive", "Expected positive"):
+        assert words not in said
+    for anchor in re.findall(r'href="#([\w-]+)"', html):
+        assert f'id="{anchor}"' in html, anchor
+
+
+def test_a_missing_number_stands_under_the_numbers() -> None:
+    rows = (TopRow(1, "a", 0.9, (1.5, "x")), TopRow(2, "b", 0.8, (None, None)))
+    html = render_report(ReportContent("t", top=TopRows(rows, ("amount", "kind"))))
+    assert html.count('<td class="num"><bdi>–</bdi></td>') == 1
+    assert html.count('<td class="text"><bdi>–</bdi></td>') == 1
+
+
+def test_a_stage_that_trained_several_times_is_several_lines() -> None:
+    panel = curve_panel("pretrain", "loss", [1.0, 2.0, 3.0, 1.0, 2.0, 1.0], [3.0, 2.0, 1.0, 2.5, 1.5, 2.0])
+    assert panel.count('class="series metric"') == 2  # the last run has one epoch
 
 
 def test_sections_come_in_order_and_only_when_filled() -> None:

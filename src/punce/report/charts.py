@@ -6,6 +6,7 @@ drawn in page pixels at two widths, because a chart that is merely scaled down c
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -329,17 +330,28 @@ def curve_panel(stage: str, name: str, epochs: Sequence[float], values: Sequence
     pad = (highs - lows) * 0.06 or abs(highs) * 0.05 or 0.5
     x = Axis(min(e for e, _ in points), max(e for e, _ in points), frame.left, frame.right)
     y = Axis(lows - pad, highs + pad, frame.bottom, frame.top)
-    drawn = [(x(e), y(v)) for e, v in points]
+    runs = [[(x(e), y(v)) for e, v in run] for run in _runs(points)]
     (first, start), (last, end) = points[0], points[-1]
     label = f"{stage}, {name}: from {start:.4g} at epoch {first:g} to {end:.4g} at epoch {last:g}."
     parts = [
         text(frame.left, 18, name if len(name) <= 20 else name[:19] + "…", cls="panel-title"),
         text(frame.right, 18, f"{points[-1][1]:.4g}", text_anchor="end", cls="strong"),
         *_grid(frame, x, y),
-        path(drawn, "series metric") if len(drawn) > 1 else Markup(""),
-        element("circle", cx=drawn[-1][0], cy=drawn[-1][1], r=3.5, cls="dot"),
+        *(path(run, "series metric") for run in runs if len(run) > 1),
+        element("circle", cx=runs[-1][-1][0], cy=runs[-1][-1][1], r=3.5, cls="dot"),
     ]
     return svg(270, 160, label, parts)
+
+
+def _runs(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """A stage that trained several times, such as once for each fold, begins again at its first epoch."""
+    found = [[points[0]]]
+    for before, point in itertools.pairwise(points):
+        if point[0] > before[0]:
+            found[-1].append(point)
+        else:
+            found.append([point])
+    return found
 
 
 def _grid(frame: Frame, x: Axis, y: Axis) -> list[Markup]:

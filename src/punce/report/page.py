@@ -31,7 +31,8 @@ _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 def render_report(content: ReportContent) -> str:
     """The whole page as text. A pure function of `content`."""
     style, script = asset("report.css"), asset("report.js")
-    prior = content.prior.value if content.prior else None
+    # a share that cannot be known is drawn nowhere: a placeholder would look like an estimate
+    prior = content.prior.value if content.prior and not content.prior.unknown else None
     threshold = content.threshold.value if content.threshold else None
     html = _template().render(
         c=content,
@@ -162,7 +163,7 @@ def _drawings(
 ) -> dict[str, Callable[[int], Markup]]:
     """The charts that are drawn at two widths."""
     drawn: dict[str, Callable[[int], Markup]] = {}
-    if content.prior:
+    if content.prior and prior is not None:
         drawn["share_bar"] = partial(charts.share_bar, content.prior.value, content.prior.low, content.prior.high)
     if content.histogram:
         drawn["score_chart"] = partial(charts.score_chart, content.histogram, prior, threshold)
