@@ -28,6 +28,7 @@ def encoder(roberta: Path) -> Transformer:
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hub is out of reach, and no encoder is named by the environment."""
+    """The hub is out of reach, no encoder is named by the environment, and no installed one is found."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.delenv("PUNCE_TEXT_ENCODER", raising=False)
+    monkeypatch.setattr("punce.models.text.has_static_vectors", lambda: False)
