@@ -140,6 +140,9 @@ def _ranked_list(folder: Path) -> pd.DataFrame:
 
 def _listed(file: Path) -> pd.DataFrame:
     if file.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        pq.read_table(file).validate(full=True)  # Arrow believes what a file says of its own text
         return pd.read_parquet(file)
     listed = pd.read_csv(file, dtype={"id": "str"}, keep_default_na=False)
     return listed.assign(id=[restored(str(name)) for name in listed["id"]])
