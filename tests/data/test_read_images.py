@@ -126,8 +126,9 @@ def test_the_check_names_unreadable_images_and_equal_pictures(tmp_path: Path) ->
     assert report.duplicates == 1
     with pytest.raises(InputError, match=r"3 images cannot be read: unlabelled/broken\.png"):
         data.load()
-    with pytest.raises(InputError, match="3 images cannot be read"):
+    with pytest.raises(InputError, match="3 images cannot be read") as told:
         report.raise_for_errors()
+    assert str(told.value).count(f"{tmp_path}: ") == 1
 
 
 def test_a_decompression_bomb_is_unreadable_not_fatal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

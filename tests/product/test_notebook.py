@@ -107,6 +107,9 @@ def test_what_cannot_be_exported_is_refused_in_one_line(table: tuple, tmp_path: 
     X, y = table
     with pytest.raises(InputError, match="only models whose scores are linear in the columns can be exported"):
         PUClassifier(prior=0.3).fit(X, y).export(tmp_path / "m.onnx")
+    dated = X.assign(when=pd.date_range("2024", periods=len(X)))
+    with pytest.raises(InputError, match="this one reads categories or dates; save"):  # and no warning of its own rows
+        PUClassifier(prior=0.3).fit(dated, y).export(tmp_path / "m.onnx")
     texts = [f"word{k % 7} {'good' if k < 60 else 'bad'} day" for k in range(200)]
     words = PUClassifier(prior=0.3, encoder="tfidf", epochs=1).fit(texts, (np.arange(200) < 40).astype(int))
     with pytest.raises(InputError, match="this one reads texts"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +63,6 @@ class _Tally:
         self._unreadable: list[str] = []
         self._non_finite: list[str] = []
         self._empty_texts = 0
-        self._folder = Path()
         self._ids: list[Hashes] = []
 
     def add(self, batch: UserData) -> None:
@@ -93,7 +91,6 @@ class _Tally:
         self._hashes.append(hashes)
         self._looks.append(files.known[LOOKS])
         self._names += files.names
-        self._folder = files.folder
 
     def _add_array(self, batch: UserData) -> None:
         values: npt.NDArray[np.generic] = np.asarray(batch.features)
@@ -133,7 +130,7 @@ class _Tally:
         yield from self.table.findings()
         yield from self._array_findings()
         if self._unreadable:
-            message = unreadable_message(self._folder, self._unreadable)
+            message = unreadable_message(self._unreadable)
             yield DataFinding("error", "unreadable_images", message, tuple(self._unreadable))
         if self._empty_texts:
             yield DataFinding("warning", "empty_texts", f"{self._empty_texts:,} texts are empty")

@@ -68,6 +68,8 @@ def check_features(features: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
             return features
         if features.shape[3] in (1, 3):
             return np.ascontiguousarray(features.transpose(0, 3, 1, 2))
+    if features.ndim and len(features) == 0:
+        raise InputError(f"{path} has no rows: its array has the shape {features.shape}")
     raise InputError(
         f"{path} holds an array of shape {features.shape} and type {features.dtype}; expected (rows, dimensions), "
         "or uint8 pictures (rows, channels, height, width)"

@@ -127,7 +127,7 @@ class ImageFiles:
         """Raise with the names of the pictures that cannot be read."""
         if reasons := self.unreadable():
             named = [f"{self.names[row]} ({reason})" for row, reason in reasons.items()]
-            raise InputError(unreadable_message(self.folder, named))
+            raise InputError(f"{self.folder}: {unreadable_message(named)}")
 
 
 PIXELS, REASON, EQUAL, LOOKS = "pixels", "reason", "equal", "looks"
@@ -178,11 +178,11 @@ def _taken(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[
     return found
 
 
-def unreadable_message(folder: Path, unreadable: list[str]) -> str:
+def unreadable_message(unreadable: list[str]) -> str:
     """One sentence with the first few names."""
     more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
     return (
-        f"{folder}: {len(unreadable)} images cannot be read: {', '.join(unreadable[:_SHOWN])}{more}; "
+        f"{len(unreadable)} images cannot be read: {', '.join(unreadable[:_SHOWN])}{more}; "
         "repair them, or leave them out with --skip-unreadable"
     )
 
