@@ -259,7 +259,8 @@ def save(results: dict[str, Any]) -> None:
     total["defects"] = sum(sum(tally["defects"].values()) for tally in both)
     total["forms"] = len(results["targets"])
     command = "python -m tests.attacks.fuzz --seconds 600 [--engine atheris]"
-    content = {"command": command, "total": total, "targets": dict(sorted(results["targets"].items()))}
+    kept = {name: results[name] for name in ("earlier",) if name in results}  # of code before the last mends
+    content = {"command": command, "total": total, "targets": dict(sorted(results["targets"].items())), **kept}
     temporary = RESULTS.with_suffix(".tmp")
     temporary.write_text(json.dumps(content, indent=1) + "\n")
     temporary.replace(RESULTS)

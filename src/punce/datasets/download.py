@@ -98,11 +98,10 @@ def _get(url: str, target: Path, limit: int) -> None:
         raise DownloadError(f"not an http address: {url}")
     request = urllib.request.Request(url, headers={"User-Agent": "punce"})
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
-        expected = response.headers.get("Content-Length")
+        expected = response.headers.get("Content-Length") or ""
         size = _copy(response, target, limit)
     # A length that is no number says nothing; the sha256 decides.
-    is_announced = expected is not None and expected.isdecimal() and len(expected) <= _DIGITS
-    if is_announced and size != int(expected):
+    if expected.isdecimal() and len(expected) <= _DIGITS and size != int(expected):
         raise DownloadError(f"connection closed after {size:,} of {int(expected):,} bytes")
 
 
