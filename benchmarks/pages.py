@@ -1,4 +1,4 @@
-"""Put measured numbers into docs/ and the README, between `<!-- numbers -->` and `<!-- end of numbers -->`.
+"""Put measured numbers into docs/ and the README, between marks such as `<!-- numbers -->` and `<!-- end of numbers -->`.
 
     python benchmarks/pages.py          # every page, from the files in benchmarks/results
 
@@ -8,11 +8,13 @@ tests/test_doc_numbers.py compares each page with what its files give, so a page
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from features_summary import features_page
+from honesty_pages import biased_page, honesty_page
 from image_pages import image_page
 from peer_pages import peer_page
 from prior_pages import prior_page
@@ -22,8 +24,8 @@ from rows import rows_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
-BEGIN, END = "<!-- numbers -->", "<!-- end of numbers -->"
-DEMO_BEGIN, DEMO_END = "<!-- demo -->", "<!-- end of demo -->"
+MARK = re.compile("<!-- (numbers|demo|biased) -->")
+"""Marks that this file fills; others belong to the commands that their pages name."""
 
 
 def read(name: str) -> dict[str, Any]:
@@ -31,15 +33,23 @@ def read(name: str) -> dict[str, Any]:
     return dict(json.loads((RESULTS / f"{name}.json").read_text()))
 
 
-def between_marks(page: Path) -> str:
-    """What a page says between its marks."""
-    return page.read_text().split(BEGIN, 1)[1].split(END, 1)[0].strip("\n")
+def between_marks(place: str) -> str:
+    """What a page says between its marks; the place is a page, or "page#mark" where that is not "numbers"."""
+    page, begin, end = marks_of(place)
+    return page.read_text().split(begin, 1)[1].split(end, 1)[0].strip("\n")
 
 
-def put_between_marks(page: Path, text: str) -> None:
-    before, rest = page.read_text().split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+def put_between_marks(place: str, text: str) -> None:
+    page, begin, end = marks_of(place)
+    before, rest = page.read_text().split(begin, 1)
+    after = rest.split(end, 1)[1]
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
+def marks_of(place: str) -> tuple[Path, str, str]:
+    name, _, word = place.partition("#")
+    word = word or "numbers"
+    return DOCS / name, f"<!-- {word} -->", f"<!-- end of {word} -->"
 
 
 # --- README.md -------------------------------------------------------------------------------------------------------
@@ -333,20 +343,6 @@ def images() -> str:
     return image_page(read("images"), [json.loads(cell) for cell in cells])
 
 
-PAGES: Mapping[str, Callable[[], str]] = {
-    "../README.md": readme,
-    "priors.md": lambda: prior_page(read("priors")),
-    "peers.md": lambda: peer_page(read("peers")),
-    "benchmarks.md": benchmarks,
-    "tables.md": tables,
-    "text.md": text,
-    "when-to-use.md": lambda: features_page(read("features")),
-    "training.md": lambda: row_probabilities_page(read("row_probabilities")),
-    "review.md": lambda: review_page(read("review")),
-    "labels.md": lambda: negatives_page(read("negatives")),
-}
-
-
 def demo() -> str:
     """The table of the README's demo, from what `make demo` left in demo-out/results.json."""
     rows = [
@@ -365,17 +361,27 @@ def demo() -> str:
     return rows_of([*header, "true test accuracy", "seconds"], rows)
 
 
-def put_demo() -> None:
-    before, rest = (DOCS / "../README.md").read_text().split(DEMO_BEGIN)
-    after = rest.split(DEMO_END)[1]
-    (DOCS / "../README.md").write_text(f"{before}{DEMO_BEGIN}\n{demo()}\n{DEMO_END}{after}")
+PAGES: Mapping[str, Callable[[], str]] = {
+    "../README.md": readme,
+    "../README.md#demo": demo,
+    "priors.md": lambda: prior_page(read("priors")),
+    "peers.md": lambda: peer_page(read("peers")),
+    "benchmarks.md": benchmarks,
+    "tables.md": tables,
+    "text.md": text,
+    "when-to-use.md": lambda: features_page(read("features")),
+    "training.md": lambda: row_probabilities_page(read("row_probabilities")),
+    "review.md": lambda: review_page(read("review")),
+    "labels.md": lambda: negatives_page(read("negatives")),
+    "labels.md#biased": lambda: biased_page(read("biased")),
+    "numbers.md": lambda: honesty_page(read("honesty")),
+}
 
 
 def main() -> None:
-    put_demo()
-    for name, numbers in PAGES.items():
-        put_between_marks(DOCS / name, numbers())
-        print("wrote", name)
+    for place, numbers in PAGES.items():
+        put_between_marks(place, numbers())
+        print("wrote", place)
 
 
 if __name__ == "__main__":

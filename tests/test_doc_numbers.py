@@ -20,18 +20,22 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("pages")
 
 
-_NAMES = ("priors", "peers", "benchmarks", "tables", "text", "review", "labels", "training", "when-to-use")
-_PAGES = ["../README.md", *(f"{name}.md" for name in _NAMES)]
+_NAMES = ("priors", "peers", "benchmarks", "tables", "text", "review", "labels", "numbers", "training", "when-to-use")
+_PLACES = ["../README.md", "../README.md#demo", "labels.md#biased", *(f"{name}.md" for name in _NAMES)]
 
 
-@pytest.mark.parametrize("name", _PAGES)
-def test_a_page_says_what_its_files_say(pages: ModuleType, name: str) -> None:
-    assert pages.between_marks(pages.DOCS / name) == pages.PAGES[name]()
+@pytest.mark.parametrize("place", _PLACES)
+def test_a_page_says_what_its_files_say(pages: ModuleType, place: str) -> None:
+    assert pages.between_marks(place) == pages.PAGES[place]()
 
 
 def test_every_page_with_marks_is_compared(pages: ModuleType) -> None:
-    marked = {page.name for page in pages.DOCS.glob("*.md") if pages.BEGIN in page.read_text()}
-    assert {"../README.md", *marked} == set(pages.PAGES)
+    found = {
+        f"{name}#{word}".removesuffix("#numbers")
+        for name in ("../README.md", *(page.name for page in pages.DOCS.glob("*.md")))
+        for word in pages.MARK.findall((pages.DOCS / name).read_text())
+    }
+    assert found == set(pages.PAGES)
 
 
 def test_other_numbers_make_another_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
