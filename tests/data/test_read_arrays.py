@@ -114,6 +114,16 @@ def test_mismatched_lengths_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "i.npz")
 
 
+def test_labels_beside_row_numbers_go_to_these_rows(tmp_path: Path) -> None:
+    np.save(tmp_path / "e.npy", np.random.default_rng(0).normal(size=(4, 3)))
+    (tmp_path / "labels.csv").write_text("row,hit\n2,1\n0,0\n3,1\n1,0\n")
+    data = read(tmp_path / "e.npy", "hit", labels=tmp_path / "labels.csv")
+    assert np.asarray(data.labels).tolist() == [0, 0, 1, 1]
+    (tmp_path / "labels.csv").write_text("row,hit\n2,1\n0,0\n3,1\n3,0\n")
+    with pytest.raises(InputError, match="a column 'row' that does not hold 0 to 3, each once"):
+        read(tmp_path / "e.npy", "hit", labels=tmp_path / "labels.csv")
+
+
 def test_labels_that_are_nowhere_are_asked_for(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", _matrix())
     with pytest.raises(InputError, match="holds no labels; name a file"):

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, get_args
 
+import numpy as np
 import pandas as pd
 
 from punce.columns.number_forms import NumberForms, checked_decimal
@@ -29,6 +30,7 @@ from punce.storage.files import existing, file_and_table
 from punce.storage.parts import has_parts
 from punce.training.cluster import workers
 
+_ROW = "row"  # column of row numbers, as in the ranked list of a run
 _SHOWN = 5
 _FOLDER = "a folder of images"
 
@@ -261,13 +263,27 @@ def _labels_file(path: Path, label: str | None, expected: int) -> Any:
             )
         wanted = label or table.names[0]
         check_roles(table, Roles(wanted))
-        values = read_frame(table, [wanted])[wanted]
+        columns = [wanted, *([_ROW] if _ROW in table.names and wanted != _ROW else [])]
+        frame = read_frame(table, columns)
+        values = frame[wanted]
     else:
         raise InputError(f"{path}: labels come from a .csv, .parquet or .npy file")
     if len(values) != expected:
         error = InputError(f"{path} has {len(values)} labels for {expected} rows; they must match row by row")
         raise error if table is None else with_hint(error, table)
-    return values
+    return _in_order(values, frame[_ROW], path) if table is not None and _ROW in frame else values
+
+
+def _in_order(values: pd.Series, rows: pd.Series, path: Path) -> pd.Series:
+    """Labels in the order of the array, by the row numbers beside them: a ranked list has them in another order."""
+    numbers = pd.to_numeric(rows, errors="coerce").to_numpy(dtype=np.float64)
+    order = np.argsort(numbers)
+    if not np.array_equal(numbers[order], np.arange(len(numbers))):
+        raise InputError(
+            f"{path} has a column {_ROW!r} that does not hold 0 to {len(numbers) - 1}, each once; mend it, or "
+            "rename the column if the labels are in the order of the array"
+        )
+    return values.iloc[order].reset_index(drop=True)
 
 
 def _read_images(request: Request) -> UserData:
