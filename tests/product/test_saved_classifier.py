@@ -51,6 +51,22 @@ def test_the_prior_comes_back(saved: tuple[PUClassifier, Path]) -> None:
     assert (shifted[0] == shifted[1]).all()
 
 
+def test_the_metrics_come_back_with_numbers_that_cannot_be_estimated(
+    saved: tuple[PUClassifier, Path], tmp_path: Path
+) -> None:
+    model, path = saved
+    again = PUClassifier.load(path)
+    assert repr(again.metrics_) == repr(model.metrics_)  # NaN is not equal to itself
+    content = model.metrics_.to_json()
+    content["auc"] |= {"value": None, "low": None, "high": None, "reason": "no gap"}
+    changed = PUClassifier.load(rewritten(path, tmp_path / "changed", metrics=content))
+    assert changed.metrics_.auc.in_words() == "cannot be estimated: no gap"
+    older = PUClassifier.load(rewritten(path, tmp_path / "older", without=("metrics",)))
+    assert not hasattr(older, "metrics_")
+    with pytest.raises(ModelFileError, match="is not a model that this version"):
+        PUClassifier.load(rewritten(path, tmp_path / "spoilt", metrics={"recall": 3}))
+
+
 def test_the_width_comes_back(saved: tuple[PUClassifier, Path]) -> None:
     again = PUClassifier.load(saved[1])
     assert again.n_features_in_ == 4

@@ -25,8 +25,10 @@ number, its estimate has no value and a reason: "cannot be estimated" is an answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +134,32 @@ class PUMetrics:
             "f1": mix.f1,
             "auc": self.auc,
         }
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers and strings; a number that cannot be estimated is null."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)), parse_constant=lambda _: None)
+        return plain
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Inverse of :meth:`to_json`."""
+
+        def number(own: Any) -> float:
+            return np.nan if own is None else float(own)
+
+        def estimate(own: Mapping[str, Any]) -> Estimate:
+            return Estimate(number(own["value"]), number(own["low"]), number(own["high"]), str(own["reason"]))
+
+        def mix(own: Mapping[str, Any]) -> MixMetrics:
+            parts = {key: estimate(own[key]) for key in ("called", "precision", "accuracy", "f1")}
+            return MixMetrics(number(own["prior"]), **parts)
+
+        read: dict[str, Callable[[Any], Any]] = {
+            **dict.fromkeys(("recall", "auc"), estimate),
+            **dict.fromkeys(("unlabelled", "population"), mix),
+            "notes": tuple,
+        }
+        return cls(**{key: read[key](own) if key in read else own for key, own in content.items()})
 
     def _repr_html_(self) -> str:
         """The five numbers as a notebook shows them."""

@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from punce.judging.calibration import PUCalibrator
+from punce.judging.metrics import PUMetrics
 from punce.judging.new_rows import Seen
 from punce.judging.used_prior import prior_from_json, prior_to_json
 from punce.models import ROUTES
@@ -32,6 +33,7 @@ def state_of(classifier: Any) -> State:
         "n_features": columns.width,
         "feature_names": list(classifier.feature_names_in_) if hasattr(classifier, "feature_names_in_") else None,
         "prior": prior_to_json(classifier.prior_),
+        "metrics": classifier.metrics_.to_json() if hasattr(classifier, "metrics_") else None,
         "setting": getattr(classifier, "setting_", None),
         "ran": getattr(classifier, "ran_", None),
         "n_embedding": getattr(classifier, "_n_features_out", None),
@@ -53,6 +55,8 @@ def restore(classifier: Any, tensors: dict[str, Tensor], content: dict[str, Any]
     classifier._show_columns(content.get("feature_names"))
     if (prior := prior_from_json(content.get("prior", {}))) is not None:
         classifier.prior_ = prior
+    if content.get("metrics") is not None:
+        classifier.metrics_ = PUMetrics.from_json(content["metrics"])
     classifier.setting_ = content.get("setting") or "pu"  # earlier versions knew no other
     for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
         if content.get(saved) is not None:
