@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from features_summary import summarise
+from features_summary import HEADS_ALONE, ORACLE, OURS, PLAIN, summarise
 from machine import RESULTS, save
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import roc_auc_score
@@ -79,7 +79,6 @@ SETS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
 }
 MNIST_ROWS = 10_000
 LOSSES = ("scl", "punce")
-OURS, HEADS_ALONE, PLAIN, ORACLE = "default", "heads, weighed", "P against U", "oracle"
 
 
 @dataclass(frozen=True)

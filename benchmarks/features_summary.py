@@ -10,6 +10,7 @@ from rows import rows_of
 from scipy.stats import t as student
 
 OURS, PLAIN, ORACLE, NNPU, PAIR = "default", "P against U", "oracle", "nnPU", "puNCE + nnPU"
+HEADS_ALONE = "heads, weighed"
 PLAIN_HEAD = "raw, logistic"
 METRICS = ("auc", "accuracy")
 TIE = 0.001  # a tenth of a point is no difference worth a method
@@ -114,8 +115,27 @@ def features_page(found: Mapping[str, Any]) -> str:
             if lead[m]
         ),
     ]
+    by_loss = f"The same head, self-consistent, on each kind of features:\n\n{losses_table(found['cells'])}"
     product = [product_table(found["product"])] if found["product"] else []
-    return "\n\n".join(["\n".join(lines), cells_table(found["cells"]), *product])
+    return "\n\n".join(["\n".join(lines), cells_table(found["cells"]), by_loss, *product])
+
+
+def losses_table(cells: Sequence[Mapping[str, Any]]) -> str:
+    """One head on raw and learned features: what a loss brings, and in brackets a linear layer on all true labels."""
+    kinds = {"raw": "raw", "patches": "patches", "infonce": "InfoNCE", "scl": "SCL", "punce": "puNCE"}
+
+    def entry(means: Mapping[str, float], kind: str) -> str:
+        name, oracle = f"{kind}, self_consistent", f"{ORACLE} on {kind}"
+        return f"{means[name]:.1f} ({means[oracle]:.1f})" if name in means else ""
+
+    rows = [
+        [
+            *(c["set"], READ.get(c["read"], c["read"]), f"{c['n_labelled']:,}"),
+            *(entry(c["accuracy"]["means"], kind) for kind in kinds),
+        ]
+        for c in cells
+    ]
+    return rows_of(["set", "read as", "labels", *kinds.values()], rows)
 
 
 def cells_table(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -124,6 +144,7 @@ def cells_table(cells: Sequence[Mapping[str, Any]]) -> str:
         "read as",
         "labels",
         "default",
+        "heads without students",
         "best candidate",
         "P against U",
         "nnPU",
@@ -142,6 +163,7 @@ def cells_table(cells: Sequence[Mapping[str, Any]]) -> str:
         rows.append(
             [
                 *(c["set"], READ.get(c["read"], c["read"]), f"{c['n_labelled']:,}", both(OURS)),
+                both(HEADS_ALONE),
                 f"{both(auc['best'])} ({auc['best']})",
                 *(
                     f"{plain(auc['means']):.1f} / {plain(accuracy['means']):.1f}",

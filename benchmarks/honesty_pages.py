@@ -52,7 +52,12 @@ def biased_page(found: Mapping[str, Any]) -> str:
         ["false alarms with random labels", *_both(alarms), "at most 5 %"],
         ["strong bias (accuracy said over 3 points too high) noticed, 500 labels", *_both(noticed["500"]), "90 %"],
         ["the same, 100 labels", *_both(noticed["100"]), "60 %"],
-        ["noticed: the widened interval holds the true accuracy", _share(quick["noticed"]["accuracy_held"]), "", "85 %"],
+        [
+            "noticed: the widened interval holds the true accuracy",
+            _share(quick["noticed"]["accuracy_held"]),
+            "",
+            "85 %",
+        ],
     ]
     by = {
         word: ", ".join(f"{name} {_share(own)}" for name, own in quick[f"strong_noticed_by_{word}"].items())

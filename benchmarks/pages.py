@@ -1,4 +1,4 @@
-"""Put measured numbers into docs/ and the README, between marks such as `<!-- numbers -->` and `<!-- end of numbers -->`.
+"""Put measured numbers into docs/ and the README, between marks such as `<!-- numbers -->` and its end.
 
     python benchmarks/pages.py          # every page, from the files in benchmarks/results
 
