@@ -15,7 +15,7 @@ from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.readers import Given
 from punce.models.portfolio.ridge import RIDGES, regressed
 from punce.models.portfolio.students import KERNEL, LINEAR, taught
-from punce.models.portfolio.weighing import candidate_weights, cross_fitted, row_chances
+from punce.models.portfolio.weighing import candidate_weights, cross_fitted, row_chances, trust_in
 from punce.models.tabular.weighing import member_weights
 from tests.models.test_portfolio import SETTINGS
 
@@ -134,6 +134,17 @@ def test_a_candidate_that_ranks_negatives_low_counts_more_than_one_that_only_ran
 
 def test_chances_of_rows_have_the_prior_as_their_mean_and_keep_the_order() -> None:
     scores = np.random.default_rng(4).normal(size=200)
-    found = row_chances(scores, 0.3)
+    found = row_chances(scores, 0.3, 1.0)
     assert found.mean() == pytest.approx(0.3)
     assert np.array_equal(np.argsort(found), np.argsort(scores))
+    assert row_chances(scores, 0.3, 0.0) == pytest.approx(np.full(200, 0.3))
+
+
+def test_trust_is_what_scores_tell_of_the_classes_whatever_the_share_of_hidden_positives() -> None:
+    rng = np.random.default_rng(5)
+    for prior, apart, expected in ((0.2, 1.0, 0.52), (0.7, 1.0, 0.52), (0.5, 0.0, 0.0), (0.5, 6.0, 1.0)):
+        labels = np.repeat([1, 0], [20_000, 20_000]).astype(np.int8)
+        is_positive = (labels == 1) | (rng.random(40_000) < prior)
+        scores = rng.normal(size=40_000) + apart * is_positive
+        # 2·AUC − 1 of two normal classes that are one standard deviation apart is 0.52.
+        assert trust_in(scores, labels, prior) == pytest.approx(expected, abs=0.03)

@@ -13,6 +13,7 @@ Shapes: n rows, M features.
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from punce.models.portfolio.logistic import taught_logistic
 from punce.models.portfolio.problem import Floats, linear
 from punce.models.portfolio.readers import Given
 from punce.models.portfolio.ridge import TINY, regressed
-from punce.models.portfolio.weighing import candidate_weights, row_chances
+from punce.models.portfolio.weighing import candidate_weights, row_chances, trust_in, weighed_sum
 from punce.models.route import FitSettings
 from punce.models.tabular.kernel import Basis, radial
 
@@ -37,23 +38,28 @@ def taught(teachers: Candidates, rows: Given, labels: Labels, settings: FitSetti
     return teachers.learned(rows, labels, settings, learners, (LINEAR,))
 
 
-def _agreed(teachers: Candidates, labels: Labels, prior: float, k: int) -> Floats:
-    """What fold k's heads together say of the rows they learned from, weighed by the rows of the other folds."""
+class _Agreed(NamedTuple):
+    """What the heads of a fold together say of the rows they learned from, and how far held-out rows support it."""
+
+    scores: Floats
+    trust: float
+
+
+def _agreed(teachers: Candidates, labels: Labels, prior: float, k: int) -> _Agreed:
+    """Of fold k; weights and trust are those of the rows of the other folds."""
     others, own = teachers.folds != k, labels[teachers.learned_from[k]]
     held_out = {name: scores[others] for name, scores in teachers.held_out.items()}
     weights = candidate_weights(held_out, labels[others], prior)
-    total = np.zeros(len(own))
-    for name, weight in weights.items():
-        scores = teachers.seen[name][k]
-        total += weight * scores / max(float(scores[own == 0].std()), TINY)
-    return total
+    seen = {name: scores[k] / max(float(scores[k][own == 0].std()), TINY) for name, scores in teachers.seen.items()}
+    trust = trust_in(weighed_sum(held_out, weights), labels[others], prior)
+    return _Agreed(weighed_sum(seen, weights), trust)
 
 
-def _student(is_kernel: bool, agreed: list[Floats], problem: HeadProblem, k: int) -> Head:
+def _student(is_kernel: bool, agreed: list[_Agreed], problem: HeadProblem, k: int) -> Head:
     target = problem.hard_targets.astype(np.float64)
     unknown = ~problem.is_p & (problem.truths == 0)
     if unknown.any():
-        target[unknown] = row_chances(agreed[k][unknown], problem.prior)
+        target[unknown] = row_chances(agreed[k].scores[unknown], problem.prior, agreed[k].trust)
     if is_kernel:
         return _kernel(problem, target)
     if not isinstance(problem.x, np.ndarray):

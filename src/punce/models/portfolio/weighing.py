@@ -28,14 +28,34 @@ def candidate_weights(held_out: Mapping[str, Floats], labels: Labels, prior: flo
     """
     weights = dict.fromkeys(held_out, 1.0 / len(held_out))
     for _ in range(_ROUNDS):
-        total = np.sum([weights[name] * own for name, own in held_out.items()], axis=0)
-        weights = member_weights(held_out, labels, 1.0 - row_chances(total[labels == UNLABELLED], prior))
+        total = weighed_sum(held_out, weights)
+        chances_of_u = row_chances(total[labels == UNLABELLED], prior, trust_in(total, labels, prior))
+        weights = member_weights(held_out, labels, 1.0 - chances_of_u)
     return weights
 
 
-def row_chances(scores: Floats, prior: float) -> Floats:
-    """How probable each of some unlabelled rows is to be positive; their mean is the prior. Shape: (m,) -> (m,)."""
-    return chances(STEEPNESS * (scores - scores.mean()) / max(float(scores.std()), TINY), prior)
+def weighed_sum(scores: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Shape: (n,) each -> (n,)."""
+    total: Floats = np.sum([weights[name] * own for name, own in scores.items()], axis=0)
+    return total
+
+
+def trust_in(held_out: Floats, labels: Labels, prior: float) -> float:
+    """How far scores tell the classes apart: 2·AUC − 1 of positives against negatives, in [0, 1].
+
+    AUC of labelled against unlabelled rows = (1 − π)·AUC + π/2, because hidden positives rank like labelled ones.
+    """
+    of_pu = 2.0 * auc_between(held_out[labels == POSITIVE], held_out[labels == UNLABELLED]) - 1.0
+    return float(np.clip(of_pu / max(1.0 - prior, TINY), 0.0, 1.0))
+
+
+def row_chances(scores: Floats, prior: float, trust: float) -> Floats:
+    """How probable each of some unlabelled rows is to be positive; their mean is the prior. Shape: (m,) -> (m,).
+
+    Scores that hardly tell the classes apart leave every row near the prior.
+    """
+    spread = max(float(scores.std()), TINY)
+    return chances(trust * STEEPNESS * (scores - scores.mean()) / spread, prior)
 
 
 def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows, prior: float) -> Floats:
