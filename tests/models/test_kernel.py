@@ -25,10 +25,11 @@ def test_left_out_scores_are_those_of_a_regression_without_the_row() -> None:
     features, weights, is_p = _problem()
     ridge, target = Ridge(features, weights, is_p), is_p.astype(float)
     inverse = ridge._inverse
-    found = ridge._left_out(target, inverse)
+    found = ridge._on.left_out(target, inverse)
     # The closed form holds for the penalised problem with a fixed centre: solve it anew without each row.
     centred, aim = features - weights @ features, target - weights @ target
-    penalty = ridge._vectors @ np.diag(1.0 / inverse) @ ridge._vectors.T - centred.T @ (weights[:, None] * centred)
+    vectors = ridge._on._vectors
+    penalty = vectors @ np.diag(1.0 / inverse) @ vectors.T - centred.T @ (weights[:, None] * centred)
     for k in range(5):
         rest = np.arange(40) != k
         gram = centred[rest].T @ (weights[rest, None] * centred[rest]) + penalty

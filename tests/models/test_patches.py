@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from punce.judging.ranking import auc_between
 from punce.models.portfolio.candidates import PATCHES, Candidates
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.model import Portfolio
@@ -73,8 +74,8 @@ def test_patches_see_what_pixels_do_not_and_a_stored_portfolio_scores_the_same()
     rows, settings = Given(x), replace(SETTINGS, used={})
     portfolio, fitted = Portfolio.fit(rows, labels, settings, torch.device("cpu"))
     unlabelled = labels == 0
-    assert ((fitted.scores > 0) == is_positive)[unlabelled].mean() > 0.9
-    assert max(settings.used["members"], key=settings.used["members"].get).startswith(PATCHES)
+    assert auc_between(fitted.scores[unlabelled & is_positive], fitted.scores[unlabelled & ~is_positive]) > 0.95
+    assert max(settings.used["teachers"], key=settings.used["teachers"].get).startswith(PATCHES)
     np.testing.assert_allclose(Portfolio.from_state(*portfolio.state()).score(rows), portfolio.score(rows))
 
 

@@ -321,7 +321,8 @@ def test_a_long_text_is_the_mean_of_its_parts_and_a_short_one_is_read_as_before(
     features = encoder.features(torch.tensor(rows[1:4])).detach()  # three full rows
     found = encoder.embed(["sun sea", long, ""])
     assert torch.allclose(found[1], features.mean(0), atol=1e-5)
-    assert torch.equal(found[0], Transformer(roberta, max_length=8, max_parts=1).embed(["sun sea"])[0])
+    alone = Transformer(roberta, max_length=8, max_parts=1).embed(["sun sea"])[0]
+    assert torch.allclose(found[0], alone, atol=1e-6)  # products round by the number of rows on some processors
 
 
 def test_a_model_of_an_earlier_version_reads_the_beginning_only(roberta: Path) -> None:
