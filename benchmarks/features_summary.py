@@ -115,7 +115,8 @@ def features_page(found: Mapping[str, Any]) -> str:
             if lead[m]
         ),
     ]
-    by_loss = f"The same head, self-consistent, on each kind of features:\n\n{losses_table(found['cells'])}"
+    about = "Accuracy of one head, the self-consistent one, on each kind of features; in brackets a linear layer on all"
+    by_loss = f"{about} true labels, on the same features:\n\n{losses_table(found['cells'])}"
     product = [product_table(found["product"])] if found["product"] else []
     return "\n\n".join(["\n".join(lines), cells_table(found["cells"]), by_loss, *product])
 

@@ -13,6 +13,7 @@ Nothing here ran on a GPU: FLOPs are a property of the computation. Hours and mo
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import cache
@@ -319,6 +320,7 @@ def _experiment_table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()  # no options; refuses others and answers --help
     torch.set_num_threads(1)
     result = measured()
     save("flops", result)

@@ -1,4 +1,4 @@
-"""The numbers of docs/images.md, from results/images.json and results/images_cifar.jsonl."""
+"""The numbers of docs/images.md, from results/images.json, images_cifar.jsonl and cifar_scratch.jsonl."""
 
 from __future__ import annotations
 
@@ -11,15 +11,41 @@ from rows import rows_of
 _CLAIMS = ("prior", "recall", "precision", "accuracy")
 
 
-def image_page(parts: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> str:
-    return "\n\n".join([cifar_table(cells), folder_table(parts["folder"]), speed_table(parts)])
+Lines = Sequence[Mapping[str, Any]]
+
+
+def image_page(parts: Mapping[str, Any], cells: Lines, scratch: Lines) -> str:
+    tables = [cifar_table(cells), folder_table(parts["folder"]), speed_table(parts)]
+    return "\n\n".join([*tables, scratch_table(scratch)])
+
+
+def scratch_table(lines: Lines) -> str:
+    """Every epoch of every run, in the order of the minutes it took."""
+    header = [
+        "CIFAR-10 from scratch, 1,000 labels, true share",
+        "epoch",
+        "CPU minutes",
+        "test accuracy",
+        "held-out PU risk",
+    ]
+    rows = [
+        [
+            f"{line['recipe']}, seed {line['seed']}",
+            f"{line['epoch']} of {line['epochs']}" if "epoch" in line else "",
+            f"{line['cpu_minutes']:.1f}",
+            f"{line['test_accuracy']:.1f}",
+            f"{line['held_out_risk']:.3f}" if "held_out_risk" in line else "",
+        ]
+        for line in sorted(lines, key=lambda line: (line["seed"], line["cpu_minutes"]))
+    ]
+    return rows_of(header, rows)
 
 
 def spread(values: Sequence[float]) -> str:
     return f"{100 * mean(values):.1f}" + (f" ± {100 * stdev(values):.1f}" if len(values) > 1 else "")
 
 
-def cifar_table(cells: Sequence[Mapping[str, Any]]) -> str:
+def cifar_table(cells: Lines) -> str:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for cell in cells:
         groups.setdefault((cell["rows"], cell["labelled"], cell["prior"]), []).append(cell)

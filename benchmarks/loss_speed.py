@@ -1,5 +1,6 @@
 """Time and extra peak memory of the contrastive loss, forward and backward, against other implementations.
 
+    pip install --no-deps -r benchmarks/requirements-peers.txt
     python benchmarks/loss_speed.py                       # the table and benchmarks/results/loss_speed.json
     python benchmarks/loss_speed.py --sizes 2048 4096
     python benchmarks/loss_speed.py --sizes 8192 32768 --out loss_speed_large      # results/loss_speed_large.json

@@ -272,7 +272,6 @@ What could not be matched: the draws themselves; the 1 % of rows with which PU-B
 training rows); PUICL's sets adult (kept for an independent check), default credit, rice and churn, and those that only
 its paper has; PU-Bench's IMDb, Fashion-MNIST, AlzheimerMRI and Connect-4 (not at hand) and 20 Newsgroups (kept for an
 independent check). For the texts that we have (SST-2, SMS spam) we know of no published figure under these protocols.
-These runs were made before the linear member and the present estimate of the share of positives.
 Spambase, mushroom, banknote, letter and abalone are among the sets on which the ensemble for tables was designed, in
 other draws; the others are not."""
 

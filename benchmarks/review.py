@@ -46,8 +46,8 @@ from punce.classifier import PUClassifier
 from punce.columns.dense import DenseColumns
 from punce.data import TableEncoder, load, simulate_pu
 from punce.judging.audit import Audit, Sample, agreed_share, audit
+from punce.judging.estimates import Estimate
 from punce.judging.judgement import judge
-from punce.judging.metrics import Estimate
 from punce.judging.sampling import QUANTITIES, draw, stratify
 from punce.priors import estimate_prior
 

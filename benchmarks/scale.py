@@ -227,7 +227,7 @@ def draw(done: list[dict[str, Any]]) -> None:
 
     figure, axes = plt.subplots(2, 3, figsize=(12, 6.5), constrained_layout=True)
     for column, along in enumerate(("rows", "columns", "views")):
-        for row, (field, name) in enumerate((("seconds", "seconds"), ("peak_mb", "peak memory, MB"))):
+        for row, (field, name) in enumerate((("cpu_seconds", "CPU seconds"), ("peak_mb", "peak memory, MB"))):
             axis = axes[row, column]
             for method in LOSS if along == "views" else TABLE:
                 points = sorted(

@@ -27,6 +27,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     have = table[table["method"].isin(needed)].groupby(RUN)["method"].transform("nunique")
     complete = table.loc[have.index[have == len(needed)], RUN].drop_duplicates()
     table = table.merge(complete, on=RUN)
+    with_told, table = table[table["set"].isin(REPORTED)], table[table["method"] != TOLD]
     reported, design = (table[table["set"].isin(sets)] for sets in (REPORTED, DESIGN))
     if reported.empty:
         raise SystemExit("no run of a reported set has every method yet")
@@ -41,6 +42,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "behind_untold": {metric: behind(reported, metric, UNTOLD) for metric in ("auc", "accuracy")},
         "distance_closed": {metric: distance_closed(reported, metric) for metric in ("auc", "accuracy")},
         "own_numbers": {str(n): own_numbers(part) for n, part in [("all", reported), *reported.groupby("n_labelled")]},
+        "told": told(with_told),
         "cells": cells(reported),
         "design_cells": cells(design),
     }
@@ -59,7 +61,20 @@ def methods(table: pd.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def ordered(names: Any) -> list[str]:
-    return [name for name in (OURS, TOLD, *RIVALS, ORACLE) if name in set(names)]
+    return [name for name in (OURS, *RIVALS, ORACLE) if name in set(names)]
+
+
+def told(table: pd.DataFrame) -> dict[str, Any]:
+    """The default as it is and told the true prior, by number of labels, over the runs that have both."""
+    found = {}
+    for n, rows in table[table["method"].isin([OURS, TOLD])].groupby("n_labelled"):
+        wide = rows.pivot_table(index=RUN, columns="method", values=["auc", "accuracy", "ece"]).dropna()
+        if TOLD in rows["method"].values and len(wide):
+            means = {
+                name: {k: float(wide[k][name].mean()) for k in ("auc", "accuracy", "ece")} for name in (OURS, TOLD)
+            }
+            found[str(n)] = {"runs": len(wide), **means}
+    return found
 
 
 def cells(table: pd.DataFrame) -> dict[str, Any]:
@@ -163,7 +178,9 @@ def own_numbers(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    return "\n\n".join([_headline(result), _means(result), _method_notes(result), _own(result), _cell_table(result)])
+    return "\n\n".join(
+        [_headline(result), _means(result), _method_notes(result), _told(result), _own(result), _cell_table(result)]
+    )
 
 
 def _headline(result: dict[str, Any]) -> str:
@@ -183,10 +200,10 @@ def _headline(result: dict[str, Any]) -> str:
         "| goal | measured |",
         "|---|---|",
         f"| default best or within noise in AUC in 95 % of the cells | {counts['auc']} of {n} "
-        f"({100 * counts['auc'] / n:.0f} %) |",
-        f"| the same in accuracy | {counts['accuracy']} of {n} ({100 * counts['accuracy'] / n:.0f} %) |",
+        f"({100 * counts['auc'] / n:.1f} %) |",
+        f"| the same in accuracy | {counts['accuracy']} of {n} ({100 * counts['accuracy'] / n:.1f} %) |",
         f"| the same in accuracy, without rivals that are told the true prior | {untold} of {n} "
-        f"({100 * untold / n:.0f} %) |",
+        f"({100 * untold / n:.1f} %) |",
         "| half of the distance from a cell's best rival to the oracle | "
         f"AUC {100 * closed['auc']['of_all']:.0f} %, accuracy {100 * closed['accuracy']['of_all']:.0f} % |",
         "| the same from the rival that is best on average | "
@@ -240,6 +257,15 @@ regression and extremely randomised trees on all true labels. A run is collapsed
 seconds are those of the process itself: the default's forked copies come on top of them.{apart}"""
 
 
+def _told(result: dict[str, Any]) -> str:
+    """What estimating the prior costs."""
+    rows = ["| labels | runs | AUC / accuracy / ECE, prior estimated | told the true prior |", "|---|---|---|---|"]
+    for labels, part in result["told"].items():
+        both = (" / ".join(f"{100 * part[name][k]:.1f}" for k in ("auc", "accuracy", "ece")) for name in (OURS, TOLD))
+        rows.append(f"| {labels} | {part['runs']} | " + " | ".join(both) + " |")
+    return "What estimating the prior costs the default, over the runs that were also told it:\n\n" + "\n".join(rows)
+
+
 def _own(result: dict[str, Any]) -> str:
     rows = ["| labels | number | mean error | bias | interval holds the truth | cannot be estimated |"]
     rows.append("|---|" + "---|" * 5)
@@ -270,7 +296,14 @@ def _cell_table(result: dict[str, Any]) -> str:
             best = max((name for name in RIVALS if name in found), key=lambda name, of=found: rank(of[name]))
             values = (_two(found[OURS]), f"{_two(found[best])} ({best})", _two(found[ORACLE]))
             rows.append(f"| {title}{cell} | {found['seeds']} | " + " | ".join(values) + " |")
-    return "The other methods of each cell are in the result file.\n\n" + "\n".join(rows)
+    table = "\n".join(rows)
+    return f"""<details markdown><summary>Every cell</summary>
+
+The other methods of each cell are in the result file.
+
+{table}
+
+</details>"""
 
 
 def _two(found: dict[str, float]) -> str:
