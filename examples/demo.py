@@ -2,7 +2,7 @@
 
 The digits are written out as a folder of images, as a person would have them, and fitted with the defaults of
 ``punce fit``. Then the same for two more draws of 100 labels, and once for the paper's single pair (puNCE features, a
-linear layer on nnPU). Each run estimates the number of hidden positives and its own accuracy from rows that the
+linear layer on nnPU). Each run estimates the number of unlabelled positives and its own accuracy from rows that the
 judged model did not see. The truth stands beside each estimate: it is known because the labels are simulated. The
 candidates of the first run follow, with what held-out labelled digits say of each: that decides how much it counts.
 """
@@ -123,7 +123,7 @@ def introduce(console: Console, digits: Dataset) -> None:
     console.print(
         "[bold]Which digits are odd?[/bold]\n"
         f"{n:,} images of 8 × 8 pixels: {N_LABELLED} odd ones are labelled, no even one is.\n"
-        f"Among the other {n - N_LABELLED:,}, {hidden} odd digits hide.\n"
+        f"Of the other {n - N_LABELLED:,}, {hidden} are odd, too.\n"
     )
 
 
@@ -147,7 +147,7 @@ def fit(
     outcome = run_fit(DataOptions(path=str(images), label=None), model, out, say=lambda _: None)
     result = judge(method, command, outcome, digits, time.perf_counter() - start)
     console.print(
-        f"  about {result.hidden:.0f} odd digits hide ({result.hidden_low:.0f} to {result.hidden_high:.0f}); "
+        f"  about {result.hidden:.0f} unlabelled digits are odd ({result.hidden_low:.0f} to {result.hidden_high:.0f}); "
         f"accuracy about {result.estimated_accuracy:.0%}   {result.seconds:.1f} s"
     )
     return result, outcome
@@ -167,7 +167,7 @@ def judge(method: str, command: str, outcome: FitOutcome, digits: Dataset, secon
 def table(results: list[Result]) -> Table:
     """One line per run."""
     shown = Table(
-        "fitted with", "hidden odd digits,\nestimated", "really", "accuracy, estimated\nwithout negatives",
+        "fitted with", "unlabelled odd digits,\nestimated", "really", "accuracy, estimated\nwithout negatives",
         "true test\naccuracy", "seconds",
     )  # fmt: skip
     for column in shown.columns[1:]:
@@ -187,7 +187,7 @@ def explain(console: Console, results: list[Result], folder: Path) -> None:
     claims = sum(r.estimated_low <= r.true_accuracy <= r.estimated_high for r in results)
     console.print(
         f"\nThe estimates of a draw use {held_out['labelled']} labelled and {held_out['unlabelled']:,} unlabelled "
-        "digits, each scored by\nmodels that did not see it. The truth lies inside the interval of the hidden digits "
+        "digits, each scored by\nmodels that did not see it. The truth lies inside the interval of the odd digits "
         f"in {holds} of {len(results)} runs,\ninside that of the accuracy in {claims}. It can be shown because these "
         "labels are simulated; with your own\ndata only the estimates exist.\n"
     )

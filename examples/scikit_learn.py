@@ -2,7 +2,7 @@
 
     python examples/scikit_learn.py
 
-150 malignant tumours are labelled, 419 others are not looked at: 62 malignant ones hide among them. The search compares
+150 malignant tumours are labelled. Nobody has looked at the 419 others, of which 62 are malignant. The search compares
 models by the AUC of labelled against unlabelled rows in folds that keep labelled rows. It is an increasing function of
 the true AUC, so it ranks models as the true one would. The true labels are printed at the end and used nowhere else.
 """

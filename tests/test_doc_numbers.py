@@ -20,8 +20,17 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("pages")
 
 
-_NAMES = ("priors", "peers", "benchmarks", "tables", "text", "review", "labels", "numbers", "training", "when-to-use")
-_PLACES = ["../README.md", "../README.md#demo", "labels.md#biased", *(f"{name}.md" for name in _NAMES)]
+_NAMES = (
+    *("priors", "peers", "benchmarks", "tables", "text", "images"),
+    *("review", "labels", "numbers", "training", "when-to-use"),
+)
+_PLACES = [
+    "../README.md",
+    "../README.md#demo",
+    "labels.md#biased",
+    "when-to-use.md#when",
+    *(f"{name}.md" for name in _NAMES),
+]
 
 
 @pytest.mark.parametrize("place", _PLACES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
+import importlib.util
 import re
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,8 @@ from punce.experiments.true_metrics import true_metrics
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 TOP_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
 
 _SHOWN = ("training.md",)  # whose first block stands by itself
@@ -91,6 +92,16 @@ def resolve(dotted: str) -> Any:
     return None
 
 
+@pages
+def test_modules_that_are_run_can_be_imported(page: Path) -> None:
+    named = {name for span in prose_code(page) for name in re.findall(r"\bpython -m (tests(?:\.\w+)+)", span)}
+    for name in sorted(named):
+        module = importlib.util.find_spec(name)
+        assert module is not None, f"{page.name}: {name}"
+        if name != "tests.report.screenshots" or importlib.util.find_spec("playwright"):
+            importlib.import_module(name)
+
+
 # Files -----------------------------------------------------------------------------------------------------------
 
 
@@ -159,18 +170,8 @@ def test_punce_commands_exist(page: Path) -> None:
     assert named <= commands
 
 
-# Numbers ---------------------------------------------------------------------------------------------------------
+def test_every_experiment_has_its_command_in_the_page_of_the_paper() -> None:
+    from punce.experiments import EXPERIMENTS
 
-
-def test_the_demo_numbers_in_the_readme_are_those_of_the_committed_run() -> None:
-    shown = re.search(r"<!-- demo -->\n(.*?)<!-- end of demo -->", README.read_text(), flags=re.DOTALL)
-    assert shown
-    results = json.loads((ROOT / "benchmarks" / "results" / "demo.json").read_text())["results"]
-    rows = [
-        f"| {result['method']} | {result['hidden']:.0f} ({result['hidden_low']:.0f} to {result['hidden_high']:.0f}) "
-        f"| {100 * result['estimated_accuracy']:.1f} % "
-        f"({100 * result['estimated_low']:.0f} to {100 * result['estimated_high']:.0f}) | "
-        f"{100 * result['true_accuracy']:.1f} % | {result['seconds']:.1f} |"
-        for result in results
-    ]
-    assert shown[1].splitlines()[2:] == rows
+    named = re.findall(r"`punce reproduce ([\w ]+) --scale", (ROOT / "docs" / "paper.md").read_text())
+    assert {name for names in named for name in names.split()} == {"all", *EXPERIMENTS}

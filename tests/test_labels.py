@@ -86,6 +86,7 @@ def test_a_named_positive_value() -> None:
     assert as_labels([1.0, None, 2.0], positive="1").tolist() == [1, 0, 0]  # a gap makes the file's 1 into 1.0
     assert as_labels([1.5, None], positive="1.50").tolist() == [1, 0]
     assert as_labels(["fraud", "ok", None], positive="fraud", negative="ok").tolist() == [1, -1, 0]
+    assert as_labels(["fraud", "fraud ", " ok"], positive="fraud", negative="ok ").tolist() == [1, 1, -1]
     with pytest.raises(InputError, match="no row equals the negative value 'okay'"):
         as_labels(["fraud", "ok", None], positive="fraud", negative="okay")
     with pytest.raises(InputError, match="name the positive value too"):
@@ -96,6 +97,16 @@ def test_a_named_positive_value() -> None:
         as_labels([1.0, None], positive="nan")
     with pytest.raises(InputError, match=r"no row equals the positive value 'spam'.*\['fraud', 'ok'\]"):
         as_labels(["fraud", "ok"], positive="spam")
+
+
+def test_a_named_value_in_other_letters_stays_unlabelled_and_is_said() -> None:
+    labels, notes = read_labels(["fraud", "Fraud", "FRAUD ", "Fraud", "ok"], positive="fraud", negative="ok")
+    assert labels.tolist() == [1, 0, 0, 0, -1]
+    assert notes == (
+        "3 rows of the label column hold ['Fraud', 'FRAUD'], which differs from 'fraud' in capital letters only; "
+        "they were read as unlabelled",
+    )
+    assert read_labels(["fraud", "ok"], positive="fraud")[1] == ()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """PUClassifier: the stages in order behind scikit-learn's interface.
 
-fit: what kind of input is this → how many positives hide (prior) → learn scores on all rows but a held-out share →
-calibrate them on the held-out rows → choose a threshold → say how good it is, without negatives.
+fit: what kind of input is this → which share of the unlabelled rows is positive (prior) → learn scores on all rows but
+a held-out share → calibrate them on the held-out rows → choose a threshold → say how good it is, without negatives.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
+from punce.judging.estimates import Estimate
 from punce.judging.judgement import JudgedScores, judge_fit
 from punce.judging.labelling import by_propensity
-from punce.judging.metrics import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
 from punce.judging.shift import SeenScores, count
@@ -89,9 +89,9 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         prior: share of positives among the *unlabelled* rows, or (share, low, high) with its 90 % interval, or "auto"
             to estimate it.
         scenario: "single_set" (labels taken out of one sample) or "case_control" (positives collected separately).
-        target: whom probabilities, calls and quality are for: "population", new rows from where these came from, or
-            "unlabelled", the unlabelled rows at hand, among which the labelled positives are missing. They are the
-            same in "case_control".
+        target: the rows that probabilities, calls and quality are for: "population", new rows from where these came
+            from, or "unlabelled", the unlabelled rows at hand, among which the labelled positives are missing. They
+            are the same in "case_control".
         labelling: "random", the labelled rows are a random sample of the positives, or "biased", they prefer some; then
             groups of rows take their place where the rows show any (tables only).
         threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
@@ -108,7 +108,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             training, combined with second_prior_, from the learned scores (None if the prior was given), and with
             both_prior_, from the labelled negatives, if there are any.
         scores_: P(y=1 | x) of the training rows, for the target as all probabilities, from models that did not see the
-            row wherever there is one; ``predict_proba`` of the same rows is what the final model says, and flatters.
+            row wherever there is one; ``predict_proba`` scores them by the final model, which saw them: too well.
         seen_in_training_: the training rows whose label was used by the model that made their entry of scores_.
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         threshold_: from which probability a row is called positive.
@@ -345,9 +345,10 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         """
         rows = self._rows(X)
         if self._seen is None:
-            return Estimate(np.nan, np.nan, np.nan, NOTHING_KEPT)
+            return Estimate.impossible(NOTHING_KEPT)
         scores = self._route.score(rows)
-        return self._seen.scores.share(count(self._calibrator.probability(scores[~np.isnan(scores)]))).estimate
+        counted = count(self._calibrator.probability(scores[~np.isnan(scores)]))
+        return self._seen.scores.share(counted, has_prior=not self.prior_.reason).estimate
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, prior: float | None = None) -> float:
         """How well rows labelled in `y` are told from unlabelled ones, on rows held out of the fit: 0.5 is chance.

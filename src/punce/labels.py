@@ -34,7 +34,7 @@ _WORDS = {
     **dict.fromkeys(("-1", "-1.0", "negative", "neg"), NEGATIVE),
 }
 _SHOWN = 5
-_FEWEST_LEFT = 0.05  # of a class among the rows nobody knows, as a share of what the prior says
+_FEWEST_LEFT = 0.05  # of a class among the rows of unknown class, as a share of what the prior gives
 _NO_IS_NEGATIVE = (
     "{!r} in the label column was read as a labelled negative, because other rows say nothing; leave these cells empty "
     "if the class of the rows is not known"
@@ -44,6 +44,10 @@ _EMPTY_AND_ZERO = (
 )
 _NO_ZERO = (
     "the labels are 1 and -1 without a 0, so -1 was read as unlabelled; for known negatives, mark the unlabelled rows 0"
+)
+
+_NEARLY = (
+    "{} rows of the label column hold {}, which differs from {!r} in capital letters only; they were read as unlabelled"
 )
 
 
@@ -68,7 +72,7 @@ def read_labels(
     """
     column = _one_dimensional(y)
     if positive is not None or negative is not None:
-        return _named(column, positive, negative), ()
+        return _named(column, positive, negative)
     is_numeric = pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
     labels, notes = _from_numbers(column) if is_numeric else _from_words(column)
     if setting == "pnu" or not lacks_zero(labels):
@@ -145,7 +149,7 @@ class RowLabels:
 
 
 def prior_of_rest(prior: float, labels: Labels, truths: Labels | None) -> float:
-    """The share of positives among the rows of label 0 whose class nobody knows, if it is `prior` among all of them.
+    """The share of positives among the rows of label 0 whose class is not known, if it is `prior` among all of them.
 
     Known positives can be more than the prior allows: then there are hardly any left.
     """
@@ -240,7 +244,7 @@ def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> No
         )
 
 
-def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labels") -> None:
+def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labels", hint: str = "") -> None:
     """Refuse values outside {1, 0, -1}, naming the first offending rows. Works on arrays and tensors alike."""
     bad = (labels != POSITIVE) & (labels != UNLABELLED) & (labels != NEGATIVE)
     bad = bad | (labels > POSITIVE)  # to torch, 255 of a uint8 equals -1
@@ -248,7 +252,7 @@ def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labe
         values, rows = np.asarray(labels.tolist()), np.flatnonzero(np.asarray(bad.tolist()))
         raise InputError(
             f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); {len(rows)} of "
-            f"{len(values)} are not: values {np.unique(values[rows])[:_SHOWN].tolist()}, first at {_rows(rows)}"
+            f"{len(values)} are not: values {np.unique(values[rows])[:_SHOWN].tolist()}, first at {_rows(rows)}{hint}"
         )
 
 
@@ -287,7 +291,7 @@ def _from_numbers(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
     is_empty = column.isna().to_numpy()
     values = column.astype("Float64").fillna(UNLABELLED).to_numpy(dtype=np.float64, na_value=UNLABELLED)
     values = np.where(np.isnan(values), UNLABELLED, values)  # 1 against empty
-    check_vocabulary(values)
+    check_vocabulary(values, hint="; if another value means positive, name it (--positive VALUE; in Python y == VALUE)")
     is_mixed = is_empty.any() and (values[~is_empty] == UNLABELLED).any()
     return values.astype(np.int8), (_EMPTY_AND_ZERO,) if is_mixed else ()
 
@@ -300,7 +304,8 @@ def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
         seen = column[unknown].astype("string").unique()[:_SHOWN].tolist()
         raise InputError(
             f"labels hold values without a known meaning: {seen}, first at {_rows(np.flatnonzero(unknown))}; "
-            "use 1/0, true/false or 1/empty, or name the positive value (positive=..., --positive VALUE)"
+            "use 1/0, true/false or 1/empty, or name the positive value "
+            "(--positive VALUE; in Python positive= of read, or y == VALUE)"
         )
     labels, is_no = meaning.to_numpy().astype(np.int8), words.isin(_NO).to_numpy()
     if not is_no.any() or not words.isin(_NOTHING_SAID).any():
@@ -308,7 +313,7 @@ def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
     return np.where(is_no, NEGATIVE, labels).astype(np.int8), (_NO_IS_NEGATIVE.format(str(column[is_no].iloc[0])),)
 
 
-def _named(column: pd.Series[Any], positive: Any, negative: Any) -> Labels:
+def _named(column: pd.Series[Any], positive: Any, negative: Any) -> tuple[Labels, tuple[str, ...]]:
     if positive is None:
         raise InputError("name the positive value too (positive=..., --positive VALUE)")
     labels = np.where(_equal(column, positive, "positive"), POSITIVE, UNLABELLED).astype(np.int8)
@@ -316,14 +321,15 @@ def _named(column: pd.Series[Any], positive: Any, negative: Any) -> Labels:
         if str(negative) == str(positive):
             raise InputError(f"the positive and the negative value are the same: {positive!r}")
         labels[_equal(column, negative, "negative")] = NEGATIVE
-    return labels
+    rest = column[labels == UNLABELLED].astype("string").str.strip()
+    return labels, tuple(_NEARLY.format(*found) for value in (positive, negative) if (found := _nearly(rest, value)))
 
 
 def _equal(column: pd.Series[Any], value: Any, name: str) -> npt.NDArray[np.bool_]:
     """Rows that hold the value; refused where there is none."""
-    found: npt.NDArray[np.bool_] = (column == value).fillna(False).to_numpy(dtype=bool)
-    if not found.any():  # "1" on the command line against the number 1 in the file
-        found = (column.astype("string").str.strip() == str(value)).fillna(False).to_numpy(dtype=bool)
+    # As text, too: "1" on the command line against the number 1 in the file; "fraud " beside "fraud".
+    as_text = column.astype("string").str.strip() == str(value).strip()
+    found: npt.NDArray[np.bool_] = ((column == value) | as_text).fillna(False).to_numpy(dtype=bool)
     if not found.any():  # empty cells make 1 into 1.0
         number = pd.to_numeric(str(value), errors="coerce")
         found = (pd.to_numeric(column.astype("string"), errors="coerce") == number).fillna(False).to_numpy(dtype=bool)
@@ -331,6 +337,12 @@ def _equal(column: pd.Series[Any], value: Any, name: str) -> npt.NDArray[np.bool
         seen = column.astype("string").dropna().unique()[:_SHOWN].tolist()
         raise InputError(f"no row equals the {name} value {value!r}; the label column holds {seen}")
     return found
+
+
+def _nearly(rest: pd.Series[Any], value: Any) -> tuple[int, list[str], str] | None:
+    """How many unlabelled rows hold the value in other letters (Fraud for fraud), and these spellings."""
+    alike = rest[rest.str.lower() == str(value).strip().lower()]
+    return (len(alike), alike.unique().tolist()[:_SHOWN], str(value)) if len(alike) else None
 
 
 def _rows(rows: npt.NDArray[Any]) -> str:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from numbers import Integral
 from typing import Any
 
 from punce.errors import InputError
@@ -139,8 +140,11 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
     if asked["labelling"] not in ("random", "biased"):
         raise InputError(f"labelling must be 'random' or 'biased', got {asked['labelling']!r}")
     check_encoder(asked["encoder"], asked.get("kind", "auto"))
-    if epochs is not None and epochs < 1:
-        raise InputError(f"epochs must be at least 1, or None to choose by the number of rows, got {epochs}")
+    is_number = isinstance(epochs, Integral) and not isinstance(epochs, bool)  # NumPy's integers, too
+    if epochs is not None and not (is_number and epochs >= 1):
+        raise InputError(
+            f"epochs must be a whole number of at least 1, or None to choose by the number of rows, got {epochs!r}"
+        )
 
 
 def way_of(kind: str, asked: Mapping[str, Any]) -> str:
@@ -215,7 +219,7 @@ def resolved(kind: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         return dict(asked)
     named = {name: own if _is(asked[name], "auto") else asked[name] for name, own in PAPER.items()}
     if _is(named["risk"], "selfpu") and _is(asked["loss"], "auto"):
-        named["loss"] = None  # Self-PU has no pretraining, and nobody asked for one
+        named["loss"] = None  # Self-PU has no pretraining, and none was asked for
     return {**asked, **named}
 
 

@@ -20,7 +20,7 @@ from punce.errors import InputError
 Scenario = Literal["single_set", "case_control"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
 Target = Literal["population", "unlabelled"]
-"""Whom probabilities, calls and quality are for: new rows of the population, or the unlabelled rows at hand.
+"""The rows that probabilities, calls and quality are for: new rows of the population, or the unlabelled rows at hand.
 
 In ``single_set`` the labelled positives are missing from the unlabelled rows, so that the share of positives differs;
 in ``case_control`` the unlabelled rows are the population.

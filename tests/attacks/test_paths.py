@@ -80,5 +80,5 @@ def test_places_that_lead_nowhere_are_bad_input(
     assert said.startswith("punce: ")
     assert said.count("\n") == 1
     assert words in said
-    assert "fault of punce" not in said
+    assert "a bug in punce" not in said
     assert sorted(place.rglob("*")) == before

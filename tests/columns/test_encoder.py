@@ -130,12 +130,27 @@ def test_next_week_unknown_categories_extra_columns_and_text_among_numbers_are_n
     )
 
 
+def test_a_list_of_new_columns_says_how_many_more_there_are() -> None:
+    new = {f"new_{k}": 1.0 for k in range(7)}
+    notes = TableEncoder.fit(_frame()).transform(_frame().assign(**new)).notes
+    assert notes == ("7 columns are new and ignored: 'new_0', 'new_1', 'new_2', 'new_3', 'new_4' and 2 more",)
+
+
 def test_columns_left_out_in_fitting_are_not_called_new() -> None:
     frame = _frame().assign(constant=1, customer_id=range(1000, 1120))
     encoder = TableEncoder.fit(frame)
     assert dict(encoder.left_out) == {"constant": "it is constant (1)", "customer_id": "it names its rows"}
     assert encoder.transform(frame).notes == ()
     assert encoder.transform(_frame()).notes == ()  # and need not be there
+
+
+def test_columns_that_could_say_something_are_not_left_out_without_a_word() -> None:
+    remark = "a long remark of many words that nobody would call a category"
+    frame = _frame().assign(tags=[["a", "b"]] * 120, remark=remark, constant=1, customer_id=range(1000, 1120))
+    assert TableEncoder.fit(frame).notes == (
+        "column 'tags' is not learned from: it holds lists or other nested values",
+        "column 'remark' is not learned from: it holds long text (name it as the text column to learn from it)",
+    )
 
 
 def test_a_missing_column_is_refused_with_near_names() -> None:
@@ -185,6 +200,22 @@ def test_dates_in_text_of_several_spellings() -> None:
         frame = pd.DataFrame({"d": days.strftime(pattern)})
         encoder = TableEncoder.fit(frame)
         assert encoder.transform(frame).values == pytest.approx(reference), pattern
+
+
+def test_days_of_another_form_are_read_where_they_can_only_be_iso_and_otherwise_the_form_is_said() -> None:
+    days = pd.Series(pd.date_range("2023-11-28", periods=60))
+    frame = pd.DataFrame({"d": days.dt.strftime("%d.%m.%Y")}).set_axis([0] * 60)
+    encoder = TableEncoder.fit(frame)
+    expected = encoder.transform(frame).values
+    iso = pd.DataFrame({"d": days.dt.strftime(" %Y-%m-%d")})
+    assert (encoder.transform(iso).values == expected).all()
+    assert (encoder.transform(iso.iloc[[3]]).values == expected[3]).all()
+    mixed = pd.DataFrame({"d": frame["d"].where(np.arange(60) % 2 == 0, iso["d"].to_numpy())})
+    assert (encoder.transform(mixed).values == expected).all()
+    with pytest.raises(InputError, match=r"held dates like 31\.12\.2024 when .* e\.g\. \['28/11/2023'"):
+        encoder.transform(pd.DataFrame({"d": days.dt.strftime("%d/%m/%Y")}))
+    with pytest.raises(InputError, match="held dates like 2024-12-31 when"):
+        TableEncoder.fit(pd.DataFrame({"d": days})).transform(frame)
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -313,3 +344,15 @@ def test_numbers_that_come_as_written_text_next_week() -> None:
     np.testing.assert_array_equal(encoder.transform(written).values, encoder.transform(plain).values)
     odd = encoder.transform(pd.DataFrame({"a": ["1,5"] * 30 + ["?"]}))
     assert odd.notes == ("column 'a': 1 values are no number and count as missing, e.g. ['?']",)
+
+
+def test_rare_categories_of_the_fit_are_not_called_unknown() -> None:
+    frame = pd.DataFrame({"place": [f"p{i}" for i in range(1_003)] + ["home"] * 400})
+    encoder = TableEncoder.fit(frame)
+    assert "4 values are of categories beyond the 1,000 commonest" in encoder.transform(frame).notes[0]
+
+
+def test_a_lone_column_of_texts_without_spaces_is_refused_with_what_to_do() -> None:
+    texts = ["".join(np.random.default_rng(i).choice(list("免费领奖现在点击链接"), 9)) for i in range(100)]
+    with pytest.raises(InputError, match=r"'body': it names its rows.* name it as the text column \(text=, --text\)"):
+        TableEncoder.fit(pd.DataFrame({"body": texts}))

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from punce.data import DataCheck, UserData, check, read, simulate_pu, stream
+from punce.data import DataCheck, TableEncoder, UserData, check, read, simulate_pu, stream
 from punce.data.leaks import RowSample, separation
 from punce.errors import InputError
 from tests.serving import real
@@ -73,6 +73,12 @@ def test_odd_columns_are_found_and_named() -> None:
     }
     assert report.missing == {"empty": 600, "half": 400}
     assert report.ok
+    said = {finding.where[0]: finding.message for finding in report.findings if finding.code == "identifier"}
+    assert "it will be left out" in said["account_id"]
+    assert "it will be left out" in said["mail"]
+    assert "drop it if it says nothing else" in said["number"]  # which is learned from
+    assert set(TableEncoder.fit(frame).left_out) >= {"account_id", "mail"}
+    assert "number" in TableEncoder.fit(frame).names
 
 
 def test_a_leak_in_dates_beyond_2262_is_found() -> None:
@@ -137,6 +143,14 @@ def test_duplicates_between_labelled_and_unlabelled_rows() -> None:
     assert next(f for f in report.findings if f.code == "duplicates").where == ("600", "601", "602", "603")
 
 
+def test_a_table_that_holds_its_rows_several_times() -> None:
+    frame, labels = _frame()
+    report = check(_data(pd.concat([frame] * 3, ignore_index=True), np.tile(labels, 3)))
+    (found,) = (finding for finding in report.findings if finding.code == "repeated")
+    n_p = int((labels == 1).sum())
+    assert f"{2 * n_p:,} of {3 * n_p:,} labelled rows are copies of another labelled row" in found.message
+
+
 def test_equal_rows_of_few_values_are_not_called_copies() -> None:
     """Three flags have eight different rows: to label or remove whatever equals a labelled row would be wrong."""
     labels = (np.arange(600) % 10 == 0).astype(np.int8)
@@ -144,7 +158,8 @@ def test_equal_rows_of_few_values_are_not_called_copies() -> None:
     report = check(_data(frame, labels))
     (found,) = (finding for finding in report.findings if finding.code == "duplicates")
     assert found.severity == "info"
-    assert "only 8 of the 540 unlabelled rows differ" in found.message
+    assert "repeated" not in _codes(report)
+    assert "the 540 unlabelled rows are only 8 different ones" in found.message
     assert "remove" not in found.message
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from punce.data import read, stream
+from punce.data import read, read_at_most, stream
 from punce.errors import InputError
 
 
@@ -276,6 +276,26 @@ def test_a_database_with_several_tables_asks_which(tmp_path: Path) -> None:
         read(f"{path}::none", "label")
     with pytest.raises(InputError, match="two tables are named"):
         read(f"{path}::none", "label", table="others")
+
+
+@pytest.mark.parametrize("table", ["plain", "indexed", "seen", "numberless"])
+def test_labels_that_a_database_keeps_in_an_index_stay_with_their_rows(table: str, tmp_path: Path) -> None:
+    """Asked for the label column alone, SQLite reads it from the index: in the order of the labels."""
+    path, n = tmp_path / "t.sqlite", 200
+    label = np.arange(n) % 3 == 0
+    with closing(sqlite3.connect(path)) as database:
+        for name, more in (("plain", ""), ("indexed", ""), ("numberless", " WITHOUT ROWID")):
+            database.execute(f"CREATE TABLE {name} (a INT PRIMARY KEY, b TEXT, label INT){more}")
+            values = [(k, f"town {k % 7}", int(label[k])) for k in range(n)]
+            database.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", values)
+        for name in ("indexed", "numberless"):
+            database.execute(f"CREATE INDEX of_{name} ON {name} (label)")
+        database.execute("CREATE VIEW seen AS SELECT * FROM indexed")
+        database.commit()
+    batches = list(stream(path, "label", table=table, batch_rows=30).batches())
+    for data in (*batches, read_at_most(path, "label", table=table, max_rows=120), read(path, "label", table=table)):
+        assert (label[data.features["a"]] == (data.labels == 1)).all()
+    assert sum(map(len, batches)) == n
 
 
 def test_an_archive_with_several_files_asks_which(tmp_path: Path) -> None:

@@ -224,6 +224,15 @@ def test_other_kinds_and_tiny_sizes_are_refused(tmp_path: Path) -> None:
         read(_folder(tmp_path), kind="text")
     with pytest.raises(InputError, match="at least 4 pixels"):
         read(tmp_path, image_size=2)
+    with pytest.raises(InputError, match="at most 1,024 pixels"):
+        read(tmp_path, image_size=500_000)
+
+
+def test_a_label_column_beside_subfolders_has_no_effect(tmp_path: Path) -> None:
+    for name in ("labelled", "unlabelled"):
+        _folder(tmp_path / name, 2)
+    with pytest.raises(InputError, match="--label has no effect"):
+        read(tmp_path, "fraud")
 
 
 def test_many_pictures_are_kept_in_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,9 @@ def test_a_text_column_can_be_named_and_missing_text_is_noted(tmp_path: Path) ->
 def test_text_beside_other_columns_stays_a_table(tmp_path: Path) -> None:
     frame = _reviews().assign(stars=np.arange(60) % 5)
     assert read(_write(frame, tmp_path / "t.csv"), "label").kind == "table"
-    assert read(tmp_path / "t.csv", "label", kind="text").kind == "text"
+    found = read(tmp_path / "t.csv", "label", kind="text")
+    assert found.kind == "text"
+    assert any("the texts are those of column" in note for note in found.notes)  # nobody named it
 
 
 def test_kind_text_without_a_clear_column_asks(tmp_path: Path) -> None:
@@ -163,6 +165,22 @@ def test_a_numeric_table_may_be_read_as_embeddings(tmp_path: Path) -> None:
     assert data.features.dtype == np.float32
     with pytest.raises(InputError, match=r"numeric columns; \['country'\]"):
         read(path, "label", kind="embedding", id="customer")
+
+
+def test_a_column_of_lists_may_be_read_as_embeddings(tmp_path: Path) -> None:
+    rows = np.random.RandomState(0).standard_normal((30, 3)).astype(np.float32)
+    frame = pd.DataFrame({"vector": list(rows), "label": (np.arange(30) < 5).astype(int)})
+    frame.to_parquet(tmp_path / "t.parquet")
+    data = read(tmp_path / "t.parquet", "label", kind="embedding")
+    assert data.kind == "embedding"
+    assert (data.features == rows).all()
+    assert data.source_columns == ("vector",)
+    batches = stream(tmp_path / "t.parquet", kind="embedding", columns=["vector"], batch_rows=7).batches()
+    assert (np.concatenate([batch.features for batch in batches]) == rows).all()
+    frame.at[3, "vector"] = np.zeros(2, dtype=np.float32)
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="lists of numbers of one length in column 'vector'"):
+        read(tmp_path / "t.parquet", "label", kind="embedding")
 
 
 # --- streams ------------------------------------------------------------------------------------------------------

@@ -28,12 +28,17 @@ def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-@pytest.mark.parametrize("arguments", [(), ("--list",), ("mnist", "--list")])
+@pytest.mark.parametrize("arguments", [(), ("--list",)])
 def test_every_set_is_listed_with_its_positive_class(arguments: tuple[str, ...]) -> None:
     output = _run(*arguments)
     for name, benchmark in DATASETS.items():
         assert name in output
         assert benchmark.positive[:20] in output
+
+
+def test_a_set_and_the_list_of_sets_are_not_asked_for_together() -> None:
+    with pytest.raises(InputError, match="--list shows all sets"):
+        _run("mnist", "--list")
 
 
 def test_digits_are_counted() -> None:

@@ -20,7 +20,7 @@ from punce.experiments.plan import Plan, as_one_step, make_plan, matches, requir
 from punce.experiments.run_cell import run_cell
 from punce.experiments.scales import SCALES
 from punce.experiments.store import Record, ResultStore
-from punce.experiments.watching import MatrixProgress, show_plan, spoken
+from punce.experiments.watching import MatrixProgress, show_plan
 from punce.stages.selfpu import SelfPUConfig, Trusted
 from tests.experiments.tiny import SMOKE, infonce, joint, punce
 
@@ -228,10 +228,3 @@ def test_a_dry_run_lists_the_cells_and_adds_them_up(store: ResultStore) -> None:
     assert "3 cells: 1 done, 2 to do (1 failed before)" in said
     assert joint("upu").name in said
     assert "failed before" in said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(5.2, "5 s"), (600, "10 min"), (3 * 3600, "3.0 h"), (4 * 86_400, "4.0 days")]
-)
-def test_durations_are_spoken(seconds: float, text: str) -> None:
-    assert spoken(seconds) == text

@@ -146,7 +146,7 @@ def test_the_legend_says_when_someone_lacks_seeds(tmp_path: Path) -> None:
     store = ResultStore(tmp_path, "laptop1")
     for cell in EXPERIMENTS["table1"].cells(LAPTOP)["mnist/mlp/1k", "dcl"][1:]:
         write(store, cell, None, "diverged")
-    assert "(who lacks some of them is not called best)" in tables.compact(grid_of(tmp_path)).notes[0]
+    assert "(a place that lacks some of them is not called best)" in tables.compact(grid_of(tmp_path)).notes[0]
 
 
 def test_one_seed_shows_no_spread_and_no_mark(tmp_path: Path) -> None:

@@ -250,11 +250,14 @@ def test_the_document_does_not_depend_on_the_order_of_files(few: Path, tmp_path:
 
 def test_the_document_and_its_figures_are_written_and_stale_ones_removed(few: Path, tmp_path: Path) -> None:
     path = tmp_path / "docs" / "results.md"
-    stale = path.parent / "images" / "results" / "old.svg"
-    stale.parent.mkdir(parents=True)
-    stale.write_text("<svg/>")
+    stale = path.parent / "images" / "results" / "paper-figure1.svg"
+    mine = path.parent / "results" / "mine.md"
+    for file in (stale, mine):
+        file.parent.mkdir(parents=True)
+        file.write_text("<svg/>")
     assert write_docs(few, "laptop1", path) == [path]
     assert not stale.exists()
+    mine.unlink()  # it was left alone
     links = re.findall(r"\]\(\.\./(images/[^)]+)\)", (path.parent / "results" / "tables.md").read_text())
     assert links
     assert sorted(links) == sorted(p.relative_to(path.parent).as_posix() for p in stale.parent.iterdir())

@@ -41,3 +41,27 @@ def test_predict_that_is_told_to_end(tmp_path: Path, number: int, code: int) -> 
     assert process.returncode in (code, -number if number == signal.SIGINT else code)
     assert "Traceback" not in said
     assert list(out.iterdir()) == []
+
+
+_HIDDEN = """
+import os, signal, sys
+import numpy as np
+from numpy._core import _internal
+from punce import cli
+
+def interrupted(spec):
+    os.kill(os.getpid(), int(sys.argv[1]))
+
+_internal._dtype_from_pep3118 = interrupted
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's job in the background does not have
+cli.app = lambda **_: np.asarray(memoryview(np.zeros(2, dtype="f8,u4")))
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_that_compiled_code_turns_into_its_own_error(number: int, code: int) -> None:
+    """numpy replaces whatever is raised while it reads the format of a buffer by a ValueError."""
+    line = [sys.executable, "-c", _HIDDEN, str(int(number))]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")

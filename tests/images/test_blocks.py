@@ -19,6 +19,7 @@ from punce.losses import build_loss
 from punce.risks import NNPU
 from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.training.run import TrainingError
 from punce.views import build_view
 from tests.images.conftest import SIDE, write_model
 
@@ -50,6 +51,15 @@ def test_frozen_parts_keep_their_bits_in_both_stages(kind: str, tmp_path: Path) 
     changed = {name for name, value in encoder.state_dict().items() if not torch.equal(value, before[name])}
     assert any(_is_after(name, kind) and name.startswith("backbone.") for name in changed)
     assert [name for name in changed if not _is_after(name, kind)] == []
+    assert all(parameter.requires_grad for parameter in encoder.parameters())
+
+
+def test_training_that_fails_leaves_no_part_frozen() -> None:
+    encoder, bad = AllConv(image_size=SIDE, width=0.05), NNPU(0.3)
+    config = FinetuneConfig(epochs=1, batch_size=12, lr=0.01, blocks=1, validation_share=0.0)
+    bad.forward = lambda *_: torch.tensor(float("nan"), requires_grad=True)  # type: ignore[method-assign]
+    with pytest.raises(TrainingError, match="the loss is nan"):
+        finetune(encoder, build_view("crop_flip_colour"), X, LABELS, bad, config, prior=0.3)
     assert all(parameter.requires_grad for parameter in encoder.parameters())
 
 

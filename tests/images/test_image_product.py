@@ -16,8 +16,9 @@ from PIL import Image
 
 from punce import PUClassifier
 from punce.classifier import ClassifierWarning
-from punce.data import check, read
+from punce.data import check, load, read, simulate_pu
 from punce.data import pictures as decoding
+from punce.data.pictures import looks_of, near_duplicates
 from punce.encoders import Vision
 from punce.errors import InputError
 from punce.models import image
@@ -227,6 +228,13 @@ def test_large_jpeg_files_are_decoded_at_a_fraction_and_upright(tmp_path: Path) 
     pixels = read(tmp_path, image_size=32).load()[0]
     assert pixels[0, :, -8:].mean() > 240  # red is on the right
     assert pixels[2, :, :8].mean() > 240
+
+
+def test_different_digits_on_a_black_ground_are_no_near_duplicates() -> None:
+    digits = load("digits").train
+    looks = np.stack([looks_of(pixels) for pixels in digits.X])
+    labels = simulate_pu(digits.y_true, n_labelled=100, seed=0).labels
+    assert near_duplicates(looks, np.arange(len(looks), dtype=np.uint64), labels) == []
 
 
 def test_near_duplicates_of_labelled_pictures_are_reported(tmp_path: Path) -> None:

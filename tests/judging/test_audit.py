@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from punce.judging.audit import Audit, Sample, agreed_share, audit, disagreements
-from punce.judging.metrics import Estimate
+from punce.judging.estimates import Estimate
 from punce.judging.sampling import Strata, draw, stratify
 
 

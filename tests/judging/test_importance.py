@@ -12,10 +12,9 @@ from punce.judging.importance import (
     column_importances,
     row_effects,
     rows_to_measure,
-    share_below,
     telling_columns,
 )
-from punce.judging.ranking import auc_between
+from punce.judging.ranking import auc_between, share_below
 
 WEIGHTS = np.array([2.0, 1.0, 0.0, 0.05])
 

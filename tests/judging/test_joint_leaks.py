@@ -58,6 +58,15 @@ def test_planted_columns_are_named(kind: str) -> None:
     assert all(f"--drop {name}" in str(leak) for name in columns)
 
 
+def test_the_quick_model_gives_no_warnings_of_its_own() -> None:
+    """Without the column it knows nothing of the class; the fit knows how few rows are labelled."""
+    frame, labels = table(distance=0.0)
+    frame["reviewed"] = np.where(np.arange(N_ROWS) < 20, 1.0, 0.0)
+    leak = found(frame, np.where(np.arange(N_ROWS) < 20, labels, 0))
+    assert leak is not None
+    assert leak.columns == ("reviewed",)
+
+
 @pytest.mark.parametrize("distance", [0.7, 4.0])
 def test_columns_that_tell_the_classes_apart_are_not_named(distance: float) -> None:
     assert found(*table(distance=distance)) is None

@@ -73,6 +73,16 @@ def test_labels_that_prefer_one_column_are_noticed_in_clear_classes(seed: int) -
     assert found.p_value < 0.05
     assert "random sample" in found.sentence
     assert found.most >= y[labels == 0].mean() - 0.03
+    assert "of them may be positive" in found.sentence
+
+
+def test_a_given_share_is_not_contradicted() -> None:
+    x, y = rows(0)
+    labels = labelled(y, np.exp(4.0 * (x[:, 0] - x[y, 0].mean())), 0)
+    given, scores = given_prior(0.15, labels, "single_set"), x.sum(axis=1) + 8.0 * x[:, 0]
+    found = check_labelling(scores, labels, given, scores > 5.0, features=lambda some: x[some])
+    assert found.fires
+    assert "of them may be positive" not in found.sentence
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,6 +90,16 @@ def test_overlapping_classes_are_no_alarm(seed: int) -> None:
     x, y = rows(seed, shift=0.7)
     labels = labelled(y, np.ones(N), seed)
     assert not check(x, labels, x.sum(axis=1), float(y[labels == 0].mean())).fires
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_two_values_of_a_column_are_no_gap_between_classes(seed: int) -> None:
+    x, y = rows(seed, shift=0.8)
+    x[:, 0] = np.random.default_rng(seed).random(N) < np.where(y, 0.9, 0.1)
+    labels = labelled(y, np.ones(N), seed)
+    found = check(x, labels, x @ [3.0, 1.0, 1.0, 1.0, 1.0], float(y[labels == 0].mean()))
+    assert found.gap < 0.95
+    assert not found.fires
 
 
 def test_nothing_is_said_without_columns_or_from_few_rows() -> None:

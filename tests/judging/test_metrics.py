@@ -13,7 +13,8 @@ from scipy.stats import norm
 from punce.errors import InputError
 from punce.experiments.true_metrics import true_metrics
 from punce.judging.calls import Calls
-from punce.judging.metrics import Estimate, PUMetrics, pu_metrics
+from punce.judging.estimates import Estimate
+from punce.judging.metrics import PUMetrics, pu_metrics
 from punce.judging.ranking import auc_between, collapse_reason, weighted_auc
 from punce.scenario import exact_prior, population_prior
 
@@ -302,3 +303,10 @@ def test_collapse_is_recognised() -> None:
     assert collapse_reason(p - 99, u - 99) == "no row is called positive"
     assert collapse_reason(rng.permutation(u)[:100], u).startswith("labelled rows do not score higher")
     assert collapse_reason(-p, -u)
+
+
+def test_recall_is_no_number_where_no_unlabelled_row_is_called() -> None:
+    p, u = np.full(100, 2.0), np.linspace(-1.0, 0.5, 800)
+    found = pu_metrics(p, u, 0.002, threshold=1.0, prior_interval=(0.0, 0.011))
+    assert "no unlabelled row is called positive" in found.recall.reason
+    assert pu_metrics(p, u, 0.002, threshold=3.0, prior_interval=(0.0, 0.011)).recall.value == 0.0

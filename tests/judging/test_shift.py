@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from punce.judging.calibration import PUCalibrator
 from punce.judging.shift import SeenScores, Share, count, em_share
@@ -85,3 +86,29 @@ def test_few_rows_give_a_wide_interval_and_none_give_no_share():
     assert covered >= 20
     assert differs <= 2
     assert "no row" in shares_of(rng, np.zeros(0), (0.3, 0.3, 0.3)).estimate.reason
+
+
+@pytest.mark.parametrize("score", [-3.0, 0.0, 5.0])
+def test_one_row_gives_no_share(score: float):
+    found = shares_of(np.random.default_rng(0), np.array([score]), (0.3, 0.3, 0.3))
+    assert np.isnan(found.estimate.value)
+    assert "it may lie anywhere between" in found.estimate.in_words()
+    assert not found.differs
+
+
+def test_equal_probabilities_give_no_share():
+    """Rounding must not pass for a difference between labelled and unlabelled rows."""
+    for n_p, n_u in ((80, 720), (7, 333), (30, 970)):
+        seen = SeenScores(count(np.full(n_p, 0.557)), count(np.full(n_u, 0.557)), (0.5, 0.0, 1.0), 0.0, 0.557)
+        found = seen.share(count(np.full(800, 0.557)))
+        assert np.isnan(found.estimate.value)
+        assert not found.differs
+
+
+def test_an_assumed_prior_gives_no_share_but_still_tells_whether_the_mix_differs():
+    rng = np.random.default_rng(0)
+    p, u, new = (expit(scores(rng, n, share)) for n, share in ((150, 1.0), (1_500, 0.3), (800, 0.9)))
+    seen = SeenScores(count(p), count(u), (0.3, 0.0, 1.0), 0.0, 0.3)
+    found = seen.share(count(new), has_prior=False)
+    assert "is not known" in found.estimate.in_words()
+    assert found.differs

@@ -53,7 +53,7 @@ def test_odd_columns(kind: str, rows: Problem) -> None:
 
 
 def test_large_tables_train_on_a_part_and_score_every_row(rows: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punce.models.tabular.model._MOST_UNLABELLED", 200)
+    monkeypatch.setattr("punce.models.tabular.model.MOST_UNLABELLED", 200)
     model = TabularPU(rows.prior).fit(rows.values, rows.categorical, rows.labels)
     hidden, scores = rows.labels == 0, model.out_of_fold_scores_
     assert scores.shape == (700,)

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from punce.encoders import build_encoder
+from punce.errors import InputError
 from punce.judging.ranking import auc_between
 from punce.losses import build_loss
 from punce.models.portfolio import candidates, contrastive
@@ -21,7 +22,6 @@ from punce.models.portfolio.logistic import solved
 from punce.models.portfolio.memorised import (
     EpochWatch,
     about_memory,
-    about_stops,
     as_history,
     best_epochs,
     seen_and_held_out,
@@ -89,6 +89,39 @@ def test_a_feature_model_scores_every_row_by_heads_that_did_not_see_it() -> None
     # In noise a model that saw its own rows ranks labelled ones far above chance.
     assert abs(auc_between(fitted.scores[labels == 1], fitted.scores[labels == 0]) - 0.5) < 0.15
     assert len(fitted.rows) == 400
+
+
+@pytest.mark.parametrize("n_labelled", [1, 2])
+def test_one_or_two_labelled_rows_are_learned_from(n_labelled: int) -> None:
+    """A single one cannot be left out: it is in every fold's training rows, and its score is marked as seen."""
+    x, labels, truth = _rows(120, apart=4.0)
+    labels = np.where(np.cumsum(labels) <= n_labelled, labels, 0).astype(np.int8)
+    _, fitted = FeatureModel.fit(x, labels, SETTINGS)
+    assert auc_between(fitted.scores[truth > 0], fitted.scores[truth < 0]) > 0.6
+    assert fitted.seen is not None
+    assert fitted.seen.tolist() == ((labels == 1) & (n_labelled == 1)).tolist()
+
+
+def test_a_single_unlabelled_row_is_refused() -> None:
+    with pytest.raises(InputError, match="one unlabelled row"):
+        FeatureModel.fit(np.eye(4, dtype=np.float32), np.array([1, 1, 1, 0], dtype=np.int8), SETTINGS)
+
+
+@pytest.mark.parametrize(("asked", "used"), [("auto", "cpu"), ("cuda:0", "cuda:0")])
+def test_a_feature_model_trains_on_the_device_that_was_asked_for(
+    asked: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No device but the CPU is needed to see which one the portfolio is told."""
+    told: list[torch.device] = []
+
+    def fit(rows: Given, labels: object, settings: FitSettings, device: torch.device) -> tuple[None, None]:
+        told.append(device)
+        return None, None
+
+    monkeypatch.setattr(Portfolio, "fit", fit)
+    x, labels = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32), np.repeat([1, 0], 10).astype(np.int8)
+    FeatureModel.fit(x, labels, replace(SETTINGS, device=asked))
+    assert told == [torch.device(used)]
 
 
 def test_a_stored_feature_model_scores_the_same() -> None:
@@ -207,11 +240,10 @@ def test_each_fold_keeps_the_epoch_that_the_other_folds_found_best() -> None:
     # The first fold's own curve has no say in its epoch, and a gain within chance does not stop it.
     assert best_epochs([falling, flat, flat], last=2) == [2, 1, 1]
     assert best_epochs([[], []], last=3) == [3, 3]
-    assert about_stops({"scl": [1, 0]}, 2)[0].startswith("scl was stopped after 1, 0 of 2 epochs")
 
 
 def test_training_that_memorises_goes_back_to_where_held_out_rows_ranked_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second epoch spoils the encoder; what is kept is the first, in the features, the notes and the history."""
+    """The second epoch spoils the encoder; the first is kept, and `ran_` and the history tell it."""
     x, labels, _ = _rows(300)
 
     def spoiled(watch: EpochWatch, encoder: torch.nn.Module) -> dict[str, float]:
@@ -226,7 +258,6 @@ def test_training_that_memorises_goes_back_to_where_held_out_rows_ranked_best(mo
     found = Candidates.fit(Given(torch.from_numpy(x)), labels, settings, torch.device("cpu"), heads=("logistic",))
     assert settings.used["pretrained"]["scl"] == "5 x 2"
     assert max(settings.used["stopped"]["scl"]) < 2
-    assert any("scl was stopped after" in note for note in found.notes)
     rows = [row for row in found.history if "held_out" in row and "epoch" in row]
     assert [row["epoch"] for row in rows] == [1, 2]
     assert all(next(reader.encoder.parameters()).any() for reader in found.readers["scl"])  # type: ignore[union-attr]

@@ -9,8 +9,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from punce.judging.importance import share_below
-from punce.judging.ranking import auc_between
+from punce.judging.ranking import auc_between, share_below
 from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.readers import Given
 from punce.models.portfolio.ridge import RIDGES, regressed

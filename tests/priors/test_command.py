@@ -17,10 +17,11 @@ from punce.priors import PRIORS
 from tests.priors.mixtures import gaussians
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments: str, columns: int = 140) -> Result:
     app = typer.Typer()
     app.command()(prior)
-    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "140", "TERM": "dumb"}, catch_exceptions=False)
+    env = {"COLUMNS": str(columns), "TERM": "dumb"}
+    return CliRunner().invoke(app, list(arguments), env=env, catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,16 @@ def test_prints_every_estimator_a_picture_and_writes_json(table: Path) -> None:
     assert bbe["low"] <= 0.3 <= bbe["high"]
 
 
+def test_a_narrow_terminal_cuts_no_number(table: Path) -> None:
+    options = (str(table), "--label", "seen", "--positive", "fraud", "--method", "bbe")
+    wide, narrow = run(*options), run(*options, columns=40)
+    row = next(line for line in wide.output.splitlines() if line.strip().startswith("bbe "))
+    assert " ".join(row.split()[:5]) in " ".join(narrow.output.split())  # bbe, share, low, –, high
+    assert "…" not in narrow.output
+    assert all(len(line) <= 40 for line in narrow.output.splitlines())
+    assert sum(set("▁▂▃▄▅▆▇█") & set(line) != set() for line in narrow.output.splitlines()) == 2  # not broken
+
+
 def test_row_numbers_and_infinities_are_read_as_fit_reads_them(table: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(table).sort_values("seen", ignore_index=True)  # labelled rows first
     plain, numbered = tmp_path / "plain.csv", tmp_path / "numbered.csv"
@@ -60,6 +71,16 @@ def test_row_numbers_and_infinities_are_read_as_fit_reads_them(table: Path, tmp_
         shares.append(json.loads((tmp_path / "e.json").read_text())["value"])
     assert shares[0] == shares[1]
     assert shares[0] == pytest.approx(0.3, abs=0.15)
+
+
+def test_a_share_that_cannot_be_known_is_not_shown_as_an_estimate(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd")).assign(seen=[1] * 40 + [0] * 360)
+    frame.to_csv(tmp_path / "noise.csv", index=False)
+    result = run(str(tmp_path / "noise.csv"), "--label", "seen", "--method", "combined")
+    assert "How many of 360 unlabelled rows are positive cannot be estimated" in result.output
+    assert "cannot be known" in next(line for line in result.output.splitlines() if line.startswith(" combined"))
+    assert "the share cannot be known from these rows" in result.output
 
 
 def test_one_method_and_the_other_scenario(table: Path) -> None:

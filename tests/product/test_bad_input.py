@@ -278,7 +278,7 @@ def test_options_that_do_not_fit_the_file(
         (["--scores", "xls"], "--scores must be"),
         (["--epochs", "0"], "epochs"),
         (["--epochs", "many"], "epochs"),
-        (["--device", "abacus"], "device 'abacus' cannot be used here"),
+        (["--device", "abacus"], "device must be auto, cpu, cuda or cuda:NUMBER, got 'abacus'"),
     ],
 )
 def test_options_of_fit(options: list[str], message: str, refused: Callable[..., str]) -> None:
@@ -333,7 +333,7 @@ def test_new_files_that_cannot_be_scored(name: str, message: str, refused: Calla
 
 def test_other_refusals_of_predict(refused: Callable[..., str]) -> None:
     pd.read_csv("new.csv").drop(columns="b").to_csv("lacks_b.csv", index=False)
-    assert "missing: ['b']" in refused("predict", "run", "lacks_b.csv", "--out", "out.csv")
+    assert "missing: 'b'" in refused("predict", "run", "lacks_b.csv", "--out", "out.csv")
     assert "a CSV or Parquet file" in refused("predict", "run", "good.npz", "--out", "out.csv")
     assert "kind='table' needs a file" in refused("predict", "run", "pictures", "--out", "out.csv")
     assert ".csv or .parquet file, got out.xls" in refused("predict", "run", "new.csv", "--out", "out.xls")
@@ -372,6 +372,7 @@ def test_damaged_and_forged_models(name: str, message: str, refused: Callable[..
 def test_refusals_of_report_and_data(refused: Callable[..., str]) -> None:
     assert "holds no report.json" in refused("report", "pictures")
     assert "holds no report.json" in refused("report", "run", "missing")
+    assert "a run is named twice" in refused("report", "run", "pictures/../run")
     assert "report.title: expected str, got 5" in refused("report", "bad_report")
     assert "new.csv" in refused("report", "run", "--out", "new.csv/page.html")
     assert "no benchmark set is called 'cifar100'" in refused("data", "cifar100")
@@ -396,6 +397,7 @@ def test_what_is_read_is_not_written_over(place: Path, refused: Callable[..., st
     assert said in refused("predict", "run", "good.parquet", "--out", str(place / "run" / ".." / "good.parquet"))
     assert said in refused("predict", "run", "link.csv", "--out", "new.csv")
     assert said in refused("predict", "run", "parts", "--out", "parts/1.parquet")
+    assert said in refused("predict", "run", "new.csv", "--out", "run/scores.parquet")
     assert said in refused("prior", "good.csv", "--label", "y", "--out", "good.csv")
     assert said in refused("prior", "pictures", "--out", "pictures/labelled/0.png")
     labels = ["--label", "y", "--labels", "good.csv"]
@@ -423,7 +425,7 @@ def test_a_fault_of_ours_is_said_to_be_one(refused: Callable[..., str], monkeypa
 
     monkeypatch.setattr("punce.product.fit.read_and_check", broken)
     said = refused("fit", "good.csv", "--label", "y", "--out", "out", code=FAULT)
-    assert "a fault of punce, not of your input (ZeroDivisionError: two lines)" in said
+    assert "a bug in punce, not in your input (ZeroDivisionError: two lines)" in said
 
 
 def test_too_little_memory_is_said(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:

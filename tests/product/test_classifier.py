@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from punce import PUClassifier
+from punce.classifier import ClassifierWarning
 from punce.data import load, simulate_pu
 from punce.encoders import MLP
 from punce.errors import InputError
@@ -78,12 +79,23 @@ def test_a_table_through_a_network(loss: str | None, tmp_path: Path) -> None:
 
 def test_columns_are_checked_at_predict(on_table: tuple[PUClassifier, pd.DataFrame, np.ndarray]) -> None:
     classifier, frame, _ = on_table
-    with pytest.raises(InputError, match=r"missing: \['b'\]"):
+    with pytest.raises(InputError, match="missing: 'b'"):
         classifier.predict(frame.drop(columns="b"))
     with pytest.raises(InputError, match="give a DataFrame"):
         classifier.predict(frame.to_numpy())
     shuffled = frame[["colour", "d", "c", "b", "a"]]
     assert (classifier.predict(shuffled) == classifier.predict(frame)).all()
+
+
+def test_a_column_that_the_fit_set_aside_may_be_missing_later() -> None:
+    X, labels = clouds.clouds()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(empty=np.nan, same=1)
+    labels = np.where(np.cumsum(labels == 1) <= 2, labels, 0)  # two labelled rows: a quick fit
+    with pytest.warns(ClassifierWarning):
+        model = PUClassifier().fit(frame, labels)
+    assert (model.predict(frame.drop(columns=["same", "empty"])) == model.predict(frame)).all()
+    with pytest.raises(InputError, match="missing: 'b'"):
+        model.predict(frame.drop(columns=["b", "empty"]))
 
 
 def test_embeddings_in_a_table_go_by_their_names() -> None:
@@ -96,7 +108,7 @@ def test_embeddings_in_a_table_go_by_their_names() -> None:
         assert (model.embed(other) == features).all()
     with pytest.raises(InputError, match=r"occur twice: \['a'\]"):
         model.predict(pd.concat([frame[["a"]], frame], axis=1))
-    with pytest.raises(InputError, match=r"missing: \['b'\]"):
+    with pytest.raises(InputError, match="missing: 'b'"):
         model.embed(frame.drop(columns="b"))
 
 

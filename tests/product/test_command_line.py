@@ -15,8 +15,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from punce.cli import main
+from punce.cli import app, main
+from punce.cli.report import comparison
 from punce.data import load, simulate_pu
+from punce.report import ReportContent
 from tests.copies import punce_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,6 +189,14 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_dry_run_refuses_a_table_that_the_fit_would_refuse(tmp_path: Path) -> None:
+    table = pd.DataFrame({"vector": [[1.0, 2.0]] * 60, "label": (np.arange(60) < 10).astype(int)})
+    table.to_parquet(tmp_path / "t.parquet")
+    done = punce("fit", tmp_path / "t.parquet", "--label", "label", "--dry-run", expect=2)
+    assert "no column of the table can be used" in done.stderr
+    assert "--kind embedding" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -201,6 +211,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
         (["data.csv", "--label", "fraud", "--threshold", "high"], "threshold must be"),
         (["data.csv", "--label", "fraud", "--scenario", "none"], "scenario must be one of"),
         (["pickled.npy", "--label", "fraud"], "pickled.npy"),
+        (["data.csv", "--label", "fraud", "--positive", "yes", "--positive", "1"], "--positive was given 2 times"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -238,6 +249,7 @@ def test_noise_gives_no_numbers_on_the_terminal_the_card_and_in_the_json(tmp_pat
     table.to_csv(tmp_path / "noise.csv", index=False)
     done = punce("fit", str(tmp_path / "noise.csv"), "--label", "label", "--out", str(tmp_path / "run"))
     assert "unlabelled rows are positive cannot be estimated" in done.stdout
+    assert ", with an assumed share of 0." in done.stdout
     numbers = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert numbers["auc"]["value"] is None
     assert numbers["unlabelled"]["accuracy"]["value"] is numbers["unlabelled"]["precision"]["low"] is None
@@ -245,3 +257,30 @@ def test_noise_gives_no_numbers_on_the_terminal_the_card_and_in_the_json(tmp_pat
     card = (tmp_path / "run" / "MODEL_CARD.md").read_text()
     assert "precision, accuracy, f1, auc: cannot be estimated" in card
     assert "1.000" not in card
+    done = punce("predict", tmp_path / "run", tmp_path / "noise.csv")
+    assert "share of positives in these rows: cannot be estimated" in done.stdout
+    assert comparison({"run": ReportContent.read(tmp_path / "run" / "report.json")})["run"]["prior"] is None
+
+
+def test_a_given_share_that_the_rows_contradict_is_said_on_the_terminal_and_the_card_too(tmp_path: Path) -> None:
+    y = blobs(tmp_path / "data.csv", 300)
+    assert y.mean() < 0.5
+    done = punce("fit", tmp_path / "data.csv", "--label", "fraud", "--prior", 0.95, "--out", tmp_path / "run")
+    card = (tmp_path / "run" / "MODEL_CARD.md").read_text()
+    for said in (" ".join(done.stdout.split()), card, (tmp_path / "run" / "report.html").read_text()):
+        assert "better than a perfect classifier could at prior 0.95" in said
+
+
+def test_a_given_share_is_not_said_to_be_estimated(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(50, 2)), columns=list("ab")).assign(label=(np.arange(50) < 2).astype(int))
+    table.to_csv(tmp_path / "few.csv", index=False)
+    done = punce("fit", tmp_path / "few.csv", "--label", "label", "--prior", 0.25, "--out", tmp_path / "run")
+    assert "About 12 of 48 unlabelled rows are positive, if the given share of 0.25 is right" in done.stdout
+    assert "share of positives among the unlabelled rows: 0.25 (given)" in (tmp_path / "run/MODEL_CARD.md").read_text()
+
+
+def test_the_help_is_broken_by_the_terminal_and_not_by_the_source() -> None:
+    helps = [command.help for command in app.registered_commands]
+    assert len(helps) == 7
+    assert all(text and "\n" not in text.replace("\n\n", " ") for text in helps)

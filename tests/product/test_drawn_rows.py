@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from punce import PUClassifier
 from punce.cli import app
 from punce.data import drawn as module
 from punce.data import read, read_at_most
@@ -115,8 +116,27 @@ def test_every_row_is_scored_and_the_run_says_what_was_drawn(parts: Path, tmp_pa
     X = rows(0, N).drop(columns="y").iloc[rest]
     assert by_row[rest].to_numpy() == pytest.approx(outcome.classifier.predict_proba(X)[:, 1])
     assert json.loads((run / "config.json").read_text())["drawn"] == {"rows": 900, "of": N}
-    assert "3,000 rows are too many" in (run / "MODEL_CARD.md").read_text()
+    assert "all 150 labelled rows, 750 of 2,850 unlabelled rows" in (run / "MODEL_CARD.md").read_text()
     assert "every row is scored" in (run / "report.html").read_text()
+    # 150 of 900 drawn rows are labelled, of the file 150 of 3,000: what rests on that is told for the file.
+    numbers = json.loads((run / "metrics.json").read_text())
+    positives = LABELLED + 0.25 * (N - LABELLED)
+    assert numbers["prior"]["population_prior"] == pytest.approx(positives / N)
+    assert numbers["prior"]["label_frequency"] == pytest.approx(LABELLED / positives)
+    assert numbers["population"]["accuracy"]["value"] is None
+    assert "drawn rows" in numbers["population"]["accuracy"]["reason"]
+    loaded = PUClassifier.load(run / "model")
+    assert loaded._seen is not None
+    assert loaded._seen.scores.labelled_share == pytest.approx(LABELLED / N)
+
+
+def test_columns_can_be_kept_where_rows_are_drawn(parts: Path, tmp_path: Path) -> None:
+    source = DataOptions(str(parts), "label", keep=("a", "b"))
+    run = RunOptions(max_rows=900)
+    outcome = run_fit(source, ModelOptions(prior=0.25, scenario="case_control"), tmp_path / "run", run, say=str)
+    assert len(pd.read_parquet(tmp_path / "run" / "scores.parquet")) == N - LABELLED
+    assert outcome.classifier.feature_names_in_.tolist() == ["a", "b"]
+    assert outcome.classifier.metrics_.population.accuracy == outcome.classifier.metrics_.unlabelled.accuracy
 
 
 @pytest.mark.parametrize(
@@ -156,7 +176,7 @@ def test_the_share_is_estimated_from_drawn_rows_and_told_for_all(parts: Path, tm
     c = LABELLED / (LABELLED + found["value"] * (N - LABELLED))
     assert found["label_frequency"] == pytest.approx(c)
     assert "of 2,850 unlabelled rows are positive" in found["output"]
-    assert "3,000 rows are too many" in found["output"].replace("\n", " ")
+    assert "all 150 labelled rows" in found["output"].replace("\n", " ")
 
 
 @pytest.mark.slow

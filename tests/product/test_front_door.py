@@ -246,6 +246,15 @@ def test_wrong_settings_of_stages(configs: Any, message: str, rows: tuple[np.nda
         PUClassifier("punce", "nnpu", kind="embedding", prior=0.4, configs=configs).fit(*rows[:2])
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"epochs": "3"}, {"epochs": 2.5}, {"epochs": 0}, {"epochs": True}, {"threshold": None}]
+)
+def test_what_is_no_number_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"^{next(iter(wrong))} must "):
+        PUClassifier(**wrong).check_arguments()
+    PUClassifier(epochs=np.int64(3), threshold=np.float32(0.4)).check_arguments()
+
+
 def test_random_states(rows: tuple[np.ndarray, ...]) -> None:
     X, labels = (part[:80] for part in rows[:2])
     first, second = (
@@ -290,6 +299,15 @@ def test_one_or_two_labelled_rows_fit_with_a_warning(
     assert roc_auc_score(y, model.decision_function(X)) > 0.9
     model.save(tmp_path / "model")
     assert (PUClassifier.load(tmp_path / "model").predict_proba(X) == model.predict_proba(X)).all()
+
+
+def test_rows_that_quick_models_score_alike_fit_with_a_warning() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    labels = (np.arange(12) < 4).astype(int)
+    with pytest.warns(ClassifierWarning, match=r"with 4 labelled and 8 unlabelled rows .* needs columns by which"):
+        model = PUClassifier(random_state=0).fit(X, labels)
+    assert model.metrics_.unlabelled.accuracy.reason
+    assert ((model.predict_proba(X) >= 0) & (model.predict_proba(X) <= 1)).all()
 
 
 def test_a_default_one_hot_pipeline(rows: tuple[np.ndarray, ...]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
+from punce.models.heads import drawn_by_weight
 from punce.risks import PvU
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.stages.selfpu import Trusted
@@ -64,6 +65,14 @@ def test_pvu_is_given_out_of_fold_weights(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen
     assert all(len(np.unique(weights)) > 20 for weights in seen)
     assert auc > 0.85
+
+
+def test_rows_of_weight_0_are_drawn_only_where_nothing_else_is_left() -> None:
+    labels = np.repeat(np.array([1, 0, -1], dtype=np.int8), [3, 4, 2])
+    weights = np.array([0, 2, 1, 1, 1, 1, 1, 0, 0], dtype=float)
+    assert drawn_by_weight(labels, weights, 0).tolist() == [1, 1, 2, 3, 4, 5, 6]  # no negative is wanted
+    weights[:3] = 0  # a fold that leaves labelled rows of weight 0
+    assert drawn_by_weight(labels, weights, 0).tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_vpu_chooses_the_epoch_by_its_variational_loss() -> None:

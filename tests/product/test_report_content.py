@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from punce.judging.used_prior import assumed_prior, given_prior
-from punce.product.page import _prior_facts, _rule_in_words
+from punce.product.page import _prior_facts, _rule_in_words, _training
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,12 @@ def test_the_share_on_the_page_is_unknown_only_where_it_is_not_given_and_placeho
     fitted.prior_, fitted.first_prior_, fitted.second_prior_ = assumed, assumed, learned
     assert _prior_facts(fitted).unknown == assumed.reason
     assert [other.method for other in _prior_facts(fitted).others] == ["combined on learned scores"]
+
+
+def test_a_stage_that_begins_anew_has_curves_of_its_own() -> None:
+    steps = ((8, 5.0), (16, 4.5), (8, 6.0), (16, 5.5))
+    history = [{"stage": "pretrain", "step": step, "epoch": step // 8, "loss": loss} for step, loss in steps]
+    shown = _training([*history, {"stage": "labelled rows", "seen": 0.8}])
+    assert [row["loss"] for row in shown["pretrain"]] == [5.0, 4.5]
+    assert [row["loss"] for row in shown["pretrain, training 2"]] == [6.0, 5.5]
+    assert shown["labelled rows"] == ({"seen": 0.8},)

@@ -13,6 +13,8 @@ import pytest
 
 from punce import PUClassifier
 from punce.cli import main
+from punce.errors import InputError
+from punce.models.columns import Columns
 from punce.models.table import TableRoute, TableWarning
 from punce.priors import estimate_prior
 from punce.priors.features import Rows, as_rows
@@ -181,3 +183,9 @@ def test_scoring_warns_of_what_the_fit_has_not_said() -> None:
     assert [str(w.message).partition(":")[0] for w in caught] == ["column 'town'"]
     assert caught[0].filename == __file__
     classifier.embed(frame.assign(town="Rome"))  # the picture of a report repeats nothing
+
+
+def test_a_refusal_that_names_some_of_many_missing_columns_says_how_many_more() -> None:
+    frame = pd.DataFrame(0.0, index=range(3), columns=[f"c{k}" for k in range(12)])
+    with pytest.raises(InputError, match=r"are missing: 'c2', .* 'c9' and 2 more; the table has 'c0', 'c1'$"):
+        Columns.of(frame).take(frame[["c0", "c1"]], "PUClassifier")

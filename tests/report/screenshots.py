@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from .test_browser import NAMES, QUIET
+from tests.browser import NAMES, QUIET
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DESK, PHONE = {"width": 1000, "height": 1400}, {"width": 390, "height": 1300}

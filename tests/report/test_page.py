@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from punce.cli.report import comparison
 from punce.report import ReportContent, render_report
-from punce.report.charts import curve_panel, tick_label, ticks
+from punce.report.charts import curve_panel, review_chart, tick_label, ticks
 from punce.report.content import (
     ColumnImportance,
     DataFacts,
@@ -67,10 +68,26 @@ def test_a_share_that_cannot_be_known_is_drawn_nowhere() -> None:
     html = render_report(replace(full, prior=unknown, review=None, sensitivity=()))
     said = text_of(html)
     assert "cannot be estimated. 10.0 % was assumed" in said
+    assert "cannot be estimated.</h1>" in html  # the reason follows in small letters
+    assert "<p>2 rows are labelled.</p>" in html
+    assert "are called positive, with an assumed share of 10.0 %" in said
     for words in ("is estimated to be", "estimated positive", "expected positive", "Expected positive"):
         assert words not in said
     for anchor in re.findall(r'href="#([\w-]+)"', html):
         assert f'id="{anchor}"' in html, anchor
+
+
+def test_a_group_that_stands_for_the_positives_is_not_called_labelled() -> None:
+    full = content()
+    assert full.quality is not None
+    random, biased = (
+        text_of(render_report(replace(full, quality=replace(full.quality, n_positive=243, by_groups=flag))))
+        for flag in (False, True)
+    )
+    assert "on 243 labelled positives" in random
+    assert "243 labelled positives" not in biased
+    assert "hold if the labelled rows are a random sample" not in biased
+    assert "if that group is the positives" in biased
 
 
 def test_a_missing_number_stands_under_the_numbers() -> None:
@@ -117,6 +134,16 @@ def test_warnings_of_all_parts_are_listed_once_and_announced_at_the_top() -> Non
     assert "2 warnings" in html
     assert html.index("2 warnings") < html.index('<section id="quality">')
     assert html.count("the two priors differ by 0.08") == 1
+
+
+@pytest.mark.parametrize(("share", "is_below"), [(0.3, True), (0.008, False)])
+def test_the_words_at_a_small_share_do_not_lie_on_the_axis(share: float, is_below: bool) -> None:
+    review = content().review
+    assert review is not None
+    drawn = str(review_chart(review, share, 640))
+    words = re.search(r' y="([\d.]+)"[^>]*>precision in random order', drawn)
+    assert words is not None
+    assert (float(words[1]) > 290.0 - 250.0 * share) is is_below  # the line, in a frame from 290 up to 40
 
 
 def test_undefined_and_unusual_measures() -> None:
@@ -169,6 +196,11 @@ def test_review_goals_name_the_first_enough() -> None:
     assert [(goal, rows) for goal, rows, _ in review_goals(curve)] == [(0.5, 20), (0.8, 20), (0.9, 40), (0.95, 40)]
 
 
+def test_a_precision_that_could_be_anything_is_no_number_of_a_review_goal() -> None:
+    curve = ReviewCurve((10,), (Interval(0.77, 0.21, 1.0),), (Interval(1.0, 0.9, 1.0),), 40)
+    assert {(there.value, there.low, there.high) for _, _, there in review_goals(curve)} == {(None, 0.21, 1.0)}
+
+
 @pytest.mark.parametrize("kind", ["images", "texts", "table"])
 def test_a_large_page_stays_under_two_megabytes(kind: str) -> None:
     page = content(3000, 100, images=kind == "images", texts=kind == "texts", size=32)
@@ -182,6 +214,18 @@ def test_shares_of_several_runs_are_shown_in_per_cent_and_sort_by_number() -> No
     assert '<td class="num" data-value="1.0">100.0 %</td>' in page
     assert "Share of positives" in page
     assert "<bdi>12</bdi>" in page
+    assert '<td class="num"><bdi>–</bdi></td>' in page
+    assert "one run on the same data" in page
+
+
+def test_runs_on_other_data_are_not_compared_without_a_word() -> None:
+    both = (DataFacts("a.csv", "table", 10, 2, 8), DataFacts("b.csv", "table", 10, 2, 8))
+    runs = comparison({facts.name[0]: ReportContent("t", data=facts) for facts in both})
+    page = render_report(ReportContent("runs", comparison=runs))
+    assert "b.csv" in page
+    assert "one run on the same data" not in page
+    same = comparison({name: ReportContent("t", data=both[0]) for name in "xy"})
+    assert "data" not in same["x"]
 
 
 def test_columns_and_reasons_are_shown_with_what_is_not_known() -> None:

@@ -91,6 +91,14 @@ def test_sensitivity_by_hand() -> None:
     assert rows[1].f1 == pytest.approx(2 * 0.2 / 0.65)
 
 
+def test_a_share_with_no_room_among_the_calls_gives_no_precision() -> None:
+    """Cut off at the called rows it would read 100 %."""
+    lower, used, higher = prior_sensitivity([0.9] * 9 + [0.1], [0.9] * 4 + [0.1] * 6, 0.4, 0.5)
+    assert used.precision == pytest.approx(0.9)
+    assert lower.precision == pytest.approx(0.3 * 0.9 / 0.4)
+    assert (higher.recall, higher.precision, higher.accuracy, higher.f1) == (0.9, None, None, None)
+
+
 def test_a_row_at_the_threshold_is_called_positive() -> None:
     """As predict, metrics and the ranked list do."""
     row = prior_sensitivity([0.5], [0.5, 0.1], 0.4, 0.5, unlabelled=[0.5, 0.5, 0.2])[1]

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from punce.datasets.generated_text import WORDS, generated_reviews
 from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
-from punce.models import TextRoute, kind_of
+from punce.models import Fitted, TextRoute, kind_of
 from punce.models.sentences import SentenceVectors
 from punce.storage.model_file import ModelFileError
 
@@ -210,6 +211,14 @@ def test_texts_without_spaces_are_read_by_letters(tmp_path: Path) -> None:
     assert roc_auc_score(y, classifier.scores_) > 0.9
     classifier.save(tmp_path / "model")
     assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(classifier.predict_proba(texts))
+
+
+def test_what_the_model_says_stays_beside_what_the_reader_says() -> None:
+    route = TextRoute()
+    route._notes = ("read as word counts",)
+    fitted = Fitted(np.arange(1), np.zeros(1), [], notes=("memorised labelled rows",))
+    route._reader = SimpleNamespace(fit=lambda *_: fitted)  # type: ignore[assignment]
+    assert route.fit(["a"], np.array([1]), None).notes == ("read as word counts", "memorised labelled rows")  # type: ignore[arg-type]
 
 
 # Which way "auto" goes -----------------------------------------------------------------------------------------------

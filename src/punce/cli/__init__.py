@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from punce.cli.data import data
 from punce.cli.fit import fit
 from punce.cli.predict import predict
 from punce.cli.prior import prior
+from punce.cli.repeated import OnceEach
 from punce.cli.report import report
 from punce.cli.reproduce import reproduce
 from punce.cli.review import review
@@ -22,7 +24,7 @@ from punce.errors import PunceError, WriteError
 
 app = typer.Typer(
     name="punce",
-    help="From a few labelled positives and a pile of unlabelled rows to calibrated probabilities.",
+    help="Positive-unlabelled learning: probabilities from a few labelled positives and many unlabelled rows.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,8 +35,14 @@ EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_SYSTEM = 3
 
+
+def _flowing(docstring: str) -> str:
+    """Each paragraph in one line: the width of the terminal breaks it, not that of the source."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(docstring).split("\n\n"))
+
+
 for command in (fit, predict, prior, report, review, reproduce, data):
-    app.command()(command)
+    app.command(cls=OnceEach, help=_flowing(command.__doc__ or ""))(command)
 
 
 def _version(wanted: bool) -> None:
@@ -58,9 +66,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     # OpenMP reads it when torch is loaded: threads that spin while they wait work against every other job.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    # The system's own way ends a process before it has removed its temporary files.
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _leave)
+    stop = _Stop()
+    stop.listen()
     try:
         # --debug may stand anywhere; without arguments the help is shown
         code = app(args=[a for a in arguments if a != "--debug"] or ["--help"], standalone_mode=False)
@@ -68,13 +75,35 @@ def main() -> None:
         if "--debug" in arguments:
             raise
         code, message = _explained(error)
-        typer.secho(f"punce: {_one_line(message)}", err=True, fg=typer.colors.RED)
+        if stop.code:
+            code = stop.code
+        else:
+            typer.secho(f"punce: {_one_line(message)}", err=True, fg=typer.colors.RED)
     if code:
         raise SystemExit(code) from None
 
 
-def _leave(*_: object) -> None:
-    raise SystemExit(128 + signal.SIGTERM)
+class _Stop:
+    """SIGTERM and Ctrl-C end the command by an exception, so that temporary files are removed.
+
+    The signal is remembered, because compiled code may replace that exception by one of its own: numpy turns it into a
+    ValueError while it reads the format of a buffer.
+    """
+
+    code = 0
+    """The exit code that the signal asks for; 0 while none has come."""
+
+    def listen(self) -> None:
+        """Take over the two signals, unless the caller of this process has set them to something else."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number, usual in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+            if signal.getsignal(number) is usual:
+                signal.signal(number, self._leave)
+
+    def _leave(self, number: int, _: object) -> None:
+        self.code = 128 + number
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(self.code)
 
 
 def _one_line(message: str) -> str:
@@ -94,4 +123,4 @@ def _explained(error: Exception) -> tuple[int, str]:
         place = f"{error.filename}: " if error.filename else ""
         return EXIT_SYSTEM, f"{place}{error.strerror or error}"
     what = f"{type(error).__name__}: {error}"
-    return EXIT_FAULT, f"a fault of punce, not of your input ({what}); --debug shows where, please report it"
+    return EXIT_FAULT, f"a bug in punce, not in your input ({what}); --debug shows where, please report it"

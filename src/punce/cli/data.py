@@ -26,9 +26,12 @@ def data(
     from punce.cli.terminal import Terminal
     from punce.data import DATASETS, find_benchmark
     from punce.datasets.benchmarks import load_benchmark, locate
+    from punce.errors import InputError
 
+    if name is not None and list_sets:
+        raise InputError(f"--list shows all sets; leave out {name!r}, or leave out --list to get this set")
     console = Terminal()
-    if name is None or list_sets:
+    if name is None:
         console.print(_catalogue(DATASETS))
         return
     benchmark = find_benchmark(name)

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from punce.product.fit import FitOutcome
     from punce.product.plan import DataOptions, ModelOptions
 
-_THRESHOLD = "accuracy, f1, precision=0.9, recall=0.95 or a probability."
-_TARGET = "Whom numbers and model are for: unlabelled, the rows of this file, or population, new rows."
+_THRESHOLD = "What the threshold is chosen for: accuracy, f1, precision=0.9, recall=0.95; or a probability."
+_TARGET = "Which rows numbers and model are for: unlabelled (those of this file) or population (new rows)."
 _AS_GIVEN = ("risk", "transfer", "encoder", "scenario", "target", "labelling", "epochs", "device")
 _LABELLING = "Labelled rows are a random sample of the positives (random) or prefer some of them (biased; tables)."
-_ENCODER = "auto, mlp, allconv, resnet18, identity, linear, tfidf; of texts or images an encoder's name or folder."
+_LOSS = "Loss of the pretraining: auto, punce, scl, infonce, dcl, or none to train without pretraining."
+_TRANSFER = "probe (the encoder stays frozen) or finetune (it is trained further with the head)."
+_ENCODER = (
+    "auto, mlp, allconv, resnet18, identity, linear, tfidf; for texts or images also the name or folder of an encoder."
+)
 _REASONS = "Add a column to the ranked list: the columns or words that moved each row most (first 1,000 rows)."
 _REVIEW = "Run on the same file whose rows people judged (punce review): learn from their verdicts."
 _IN_WORDS = {
@@ -44,15 +48,17 @@ def fit(
     drop: reading.Drop = None,
     keep: reading.Keep = None,
     labels: reading.LabelsFile = None,
-    kind: Annotated[str, typer.Option(help="auto, table, text, image or embedding.")] = "auto",
+    kind: Annotated[str, typer.Option(help="Kind of input: auto, table, text, image or embedding.")] = "auto",
     prior: Annotated[str, typer.Option(help="Share of positives among the unlabelled rows, or auto.")] = "auto",
     scenario: reading.ScenarioName = "single_set",
     target: Annotated[str, typer.Option(help=_TARGET)] = "unlabelled",
     labelling: Annotated[str, typer.Option(help=_LABELLING)] = "random",
     threshold: Annotated[str, typer.Option(help=_THRESHOLD)] = "accuracy",
-    loss: Annotated[str, typer.Option(help="auto, punce, scl, infonce, dcl, or none to train without.")] = "auto",
-    risk: Annotated[str, typer.Option(help="auto, nnpu, upu, pvu, pn, vpu, pupl or selfpu.")] = "auto",
-    transfer: Annotated[str, typer.Option(help="probe or finetune.")] = "probe",
+    loss: Annotated[str, typer.Option(help=_LOSS)] = "auto",
+    risk: Annotated[
+        str, typer.Option(help="Risk of the head: auto, nnpu, upu, pvu, pn, vpu, pupl or selfpu.")
+    ] = "auto",
+    transfer: Annotated[str, typer.Option(help=_TRANSFER)] = "probe",
     encoder: Annotated[str, typer.Option(help=_ENCODER)] = "auto",
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs; by default by number of rows.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -70,14 +76,14 @@ def fit(
     seed: reading.Seed = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, say what would happen, stop.")] = False,
 ) -> None:
-    """Learn from a few labelled positives and a pile of unlabelled rows, and from known negatives if there are any.
+    """Train on a few labelled positives and many unlabelled rows, and on known negatives if there are any.
 
     The label column holds 1 (or yes, positive) for labelled positives, 0 or nothing for unlabelled rows and -1 (or
-    negative) for known negatives; pictures lie in labelled/, unlabelled/ and negative/.
+    negative) for known negatives. Pictures lie in the folders labelled/, unlabelled/ and negative/.
 
-    Tables are learned by an ensemble; images, embeddings and texts by several features and heads, weighed by held-out
-    labelled rows. --loss and --risk train one pair alone (punce and nnpu: the paper's; also tables with --encoder mlp).
-    An option that would have no effect is refused.
+    On a table an ensemble is trained; on images, embeddings and texts several features and heads, weighted by held-out
+    labelled rows. --loss and --risk train one pair alone instead: the paper's is punce and nnpu (on a table add
+    --encoder mlp). An option that would have no effect is refused.
     """
     from punce.storage.parts import folder_of
 
@@ -158,6 +164,7 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from punce.judging.used_prior import is_given
     from punce.labels import UNLABELLED
     from punce.options import ran_in_words
     from punce.product.insight import telling_columns_in_words
@@ -167,9 +174,13 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     called = int((outcome.ranking.probability[is_u] >= classifier.threshold_).sum())
     said = f"About {prior.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
     interval = f" ({prior.low * n_u:,.0f} to {prior.high * n_u:,.0f})"
+    assumed = ""
+    if is_given(prior) and prior.low == prior.high:
+        interval = f", if the given share of {prior.value:g} is right"
     if prior.reason:
         said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
-    console.print(f"\n[bold]{said}[/bold]{interval}; {called:,} are called positive.")
+        assumed = f", with an assumed share of {prior.value:.3f}"
+    console.print(f"\n[bold]{said}[/bold]{interval}; {called:,} are called positive{assumed}.")
     rows = "unlabelled rows" if classifier.metrics_.target == "unlabelled" else "rows of the population"
     table = Table(f"for the {rows}", "estimate", "90 % interval", box=None, header_style="dim")
     for name, estimate in classifier.metrics_.five.items():
@@ -185,9 +196,9 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
         console.print(f"columns that matter most: {escape(columns)}", highlight=False)
     if outcome.reviewed is not None:
         n = len(outcome.reviewed.state.settled.positive)
-        said = f"{n} verdicts of people were learned from; the share of positives rests on them"
-        console.print(f"{said}. What was gained: punce review {outcome.folder}", highlight=False, markup=False)
+        said = f"the model learned from {n} verdicts, and the share of positives is based on them"
+        console.print(f"{said}; to see the gain: punce review {outcome.folder}", highlight=False, markup=False)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
-    where = f"\nthe page: {outcome.folder / 'report.html'}    everything: {outcome.folder}"
+    where = f"\nreport: {outcome.folder / 'report.html'}    run folder: {outcome.folder}"
     console.print(where, highlight=False, markup=False, soft_wrap=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from punce.product.predict import PredictOutcome
 
 _OUT = "Result file, .parquet or .csv; by default beside DATA. Of parts: a folder gets a file for each."
-_SHARE = "Share of positives that the probabilities are for, if another than in training; auto: that of the new rows."
+_SHARE = "Shift the probabilities to this share of positives; auto: to the share estimated in the new rows."
 
 
 def predict(
@@ -22,7 +22,7 @@ def predict(
     run: Annotated[Path, typer.Argument(help="Run folder of punce fit, or a model folder.")],
     data: Annotated[Path, typer.Argument(help="New rows, in the form the model learned from.")],
     out: Annotated[Path | None, typer.Option(help=_OUT)] = None,
-    share: Annotated[str | None, typer.Option("--share", "--deploy-prior", help=_SHARE)] = None,
+    share: Annotated[str | None, typer.Option(help=_SHARE)] = None,
     batch_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 20_000,
     sep: reading.Sep = None,
     encoding: reading.Encoding = None,
@@ -92,7 +92,8 @@ def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
         console.print(f"the model learned from {done.known} beside the labelled positives", **plain)
     unknown = f", {done.unknown:,} unknown" if done.unknown else ""
     called = f"{done.called:,} called positive (probability ≥ {done.threshold:.3f}){unknown}"
-    console.print(f"{done.rows:,} rows scored, {called}: {target}", **plain)
+    rows = "1 row" if done.rows == 1 else f"{done.rows:,} rows"
+    console.print(f"{rows} scored, {called}: {target}", **plain)
 
 
 def _beside(data: Path, ending: str) -> Path:

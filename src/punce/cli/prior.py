@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _BARS = "▁▂▃▄▅▆▇█"
 _PICTURE = 56
 _INTERVAL = 17
+_MARGIN = 13  # before the bars
+_SCALE = 30  # characters, for words at both ends of the bars
+_NARROW = 76  # the whole table is this wide
 
 
 def prior(
@@ -92,7 +95,7 @@ def _read(data: Path, label: str | None, **options: Any) -> UserData:
         try:
             return read_at_most(data, label, setting="pu", **options)
         except InputError:
-            pass  # the first refusal says what is wrong; this one would speak of a setting nobody asked for
+            pass  # the first refusal says what is wrong; this one would name a setting that was not asked for
         raise
 
 
@@ -115,7 +118,7 @@ def _estimated(
         scores = held_out_scores(features, labels, random_state=options["random_state"])
         # Rows labelled negative have no score and are set aside; any number stands for it.
         found = estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
-    return scores, found if rows.drawn is None else found.among(rows.drawn.labels)
+    return scores, found if rows.drawn is None else found.among(rows.drawn.labels, options["scenario"])
 
 
 def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, rows: UserData) -> None:
@@ -126,15 +129,14 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
     estimates = list(found) if isinstance(found, PriorTable) else [found]
     assert rows.labels is not None
     first, labels = estimates[0], rows.labels if rows.drawn is None else rows.drawn.labels
-    n_u = int((labels == 0).sum())
-    console.print(
-        f"\n[bold]About {first.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive[/bold] "
-        f"({first.low * n_u:,.0f} to {first.high * n_u:,.0f}, by {first.method}); {int((labels == 1).sum()):,} rows "
-        "are labelled.\n",
-        highlight=False,
-    )
-    console.print(_picture(scores, rows.labels))
-    console.print(_table(estimates))
+    n_u, n_p = int((labels == 0).sum()), int((labels == 1).sum())
+    said = f"About {first.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
+    interval = f" ({first.low * n_u:,.0f} to {first.high * n_u:,.0f}, by {first.method})"
+    if first.reason:  # its value is a placeholder; the reason is among the notes below the table
+        said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
+    console.print(f"\n[bold]{said}[/bold]{interval}; {n_p:,} rows are labelled.\n", highlight=False)
+    console.print(_picture(scores, rows.labels, min(_PICTURE, console.width - _MARGIN)))
+    console.print(_table(estimates, is_narrow=console.width < _NARROW))
     shared: list[str] = []
     if isinstance(found, PriorTable):
         console.print(f"median {found.median:.3f}, spread {found.spread:.3f}", highlight=False)
@@ -145,22 +147,27 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
         console.print(f"[yellow]note:[/yellow] {escape(caution)}", highlight=False)
 
 
-def _table(estimates: list[PriorEstimate]) -> Table:
-    """Share among the unlabelled rows, in the population, and the share of the positives that is labelled."""
+def _table(estimates: list[PriorEstimate], *, is_narrow: bool = False) -> Table:
+    """Share among the unlabelled rows, in the population, and the share of the positives that is labelled.
+
+    A narrow terminal gets the estimates without what follows from them: cut numbers say nothing.
+    """
     from rich.table import Table
 
     table = Table(box=None, header_style="dim")
-    for name in ("estimator", "share", "90 % interval", "0" + " " * (_INTERVAL - 2) + "1", "population", "labelled"):
+    names = ("estimator", "share", "90 % interval", "0" + " " * (_INTERVAL - 2) + "1", "population", "labelled")
+    shown = 3 if is_narrow else len(names)
+    for name in names[:shown]:
         table.add_column(name, no_wrap=True, justify="right" if name in ("share", "population", "labelled") else "left")
     for e in estimates:
-        table.add_row(
-            e.method,
+        numbers = (
             f"{e.value:.3f}",
             f"{e.low:.3f} – {e.high:.3f}",
             _interval(e.low, e.value, e.high),
             f"{e.population_prior:.3f}",
             f"{e.label_frequency:.3f}",
         )
+        table.add_row(e.method, *(("–", "cannot be known") if e.reason else numbers[: shown - 1]))
     return table
 
 
@@ -174,7 +181,7 @@ def _interval(low: float, value: float, high: float) -> str:
     return "".join(cells)
 
 
-def _picture(scores: Floats, labels: Labels) -> str:
+def _picture(scores: Floats, labels: Labels, width: int = _PICTURE) -> str:
     """The held-out scores of both groups as two rows of bars on one scale."""
     import numpy as np
 
@@ -183,12 +190,12 @@ def _picture(scores: Floats, labels: Labels) -> str:
     low, high = np.quantile(both, [0.005, 0.995])
     if low == high:
         low, high = both.min(), both.max()
-    edges = np.linspace(low, high, _PICTURE + 1)
+    edges = np.linspace(low, high, max(width, 1) + 1)
     lines = [
         f"  {name:<10} {_bars(np.histogram(np.clip(group, low, high), edges)[0])}"
         for name, group in (("labelled", p), ("unlabelled", u))
     ]
-    scale = "unlike the labelled rows".ljust(_PICTURE - 4) + "like"
+    scale = ("unlike the labelled rows" if width >= _SCALE else "unlike").ljust(width - 4) + "like"
     return "\n".join([*lines, f"  {'':<10} [dim]{scale}[/dim]", ""])
 
 

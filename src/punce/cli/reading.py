@@ -30,7 +30,9 @@ Decimal = Annotated[str | None, typer.Option(help="Decimal mark: . or a comma.")
 Table = Annotated[str | None, typer.Option(help="Table of a database, sheet of a workbook, file in a zip archive.")]
 SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave out pictures that cannot be read.")]
 LabelsFile = Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")]
-ScenarioName = Annotated[str, typer.Option(help="single_set or case_control.")]
+ScenarioName = Annotated[
+    str, typer.Option(help="single_set (labelled rows are part of one sample) or case_control (collected separately).")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Cluster = Annotated[
     str | None, typer.Option(help="Dask scheduler (tcp://HOST:PORT) whose workers read the Parquet parts of DATA.")
@@ -38,6 +40,6 @@ Cluster = Annotated[
 MaxRows = Annotated[
     int | None,
     typer.Option(
-        min=100, help="Learn from at most so many rows of a table, labelled ones first; by default what memory holds."
+        min=100, help="Use at most so many rows of a table, labelled ones first; by default as many as fit into memory."
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,9 +17,9 @@ _DOCTYPE = b"<!doctype html>"
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of punce fit.")],
-    out: Annotated[Path | None, typer.Option(help="The page; by default RUN/report.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The report; by default report.html of the first run.")] = None,
 ) -> None:
-    """Rebuild the page of a run, or compare several."""
+    """Rebuild the report of a run, or compare several runs in one report."""
     from dataclasses import replace
 
     from punce.cli.terminal import Terminal
@@ -31,6 +32,8 @@ def report(
     if out is not None and _is_foreign(out):
         raise InputError(f"{out} is not a page that punce made and would be replaced; name another file with --out")
     names = [run.name for run in runs]
+    if len({os.path.realpath(run) for run in runs}) < len(runs):  # resolve() raises on a link to itself
+        raise InputError("a run is named twice; name each run once")
     contents = {}
     for run in runs:
         if not (run / "report.json").exists():
@@ -43,7 +46,7 @@ def report(
         content = replace(content, comparison=comparison(contents))
     target = out or runs[0] / "report.html"
     write_report(content, target)
-    Terminal().print(f"the page: {target}", highlight=False, markup=False, soft_wrap=True)
+    Terminal().print(f"report: {target}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _is_foreign(out: Path) -> bool:
@@ -57,10 +60,15 @@ def _is_foreign(out: Path) -> bool:
 
 
 def comparison(contents: dict[str, ReportContent]) -> dict[str, dict[str, Cell]]:
-    """Run name to its numbers, for the table of several runs."""
+    """Run name to its numbers, for the table of several runs; with the name of the data where it is not the same."""
     rows: dict[str, dict[str, Cell]] = {}
+    sources = [
+        None if content.data is None else (content.data.name, content.data.rows) for content in contents.values()
+    ]
     for name, content in contents.items():
         estimates = content.quality.estimates if content.quality else {}
-        prior: Cell = content.prior.value if content.prior else None
-        rows[name] = {"prior": prior, **{key: interval.value for key, interval in estimates.items()}}
+        # a share that cannot be known has a placeholder, which is no estimate to compare
+        prior: Cell = content.prior.value if content.prior and not content.prior.unknown else None
+        data: dict[str, Cell] = {"data": content.data.name} if content.data and len(set(sources)) > 1 else {}
+        rows[name] = {**data, "prior": prior, **{key: interval.value for key, interval in estimates.items()}}
     return rows

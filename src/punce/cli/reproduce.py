@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from punce.experiments.scales import Scale
 
 EXIT_INCOMPLETE = 4
+_SCALE = "smoke (tiny data, minutes for everything), digits, part, laptop (minutes per cell), frozen or paper."
 _SEEDS = "How many seeds (5), or which: 0,3,4, or 3, for seed 3 alone."
 _ONLY = "Only places with this part, such as mnist or 1k or punce,scl; repeatable."
 _RESULTS = "Folder of the results; what is there is not done again."
@@ -24,7 +25,7 @@ _DOCS = "Also write the results as a Markdown document, such as docs/results.md.
 
 def reproduce(
     tables: Annotated[list[str], typer.Argument(help="table1 … table5, figure1, tsne, …, or all.")],
-    scale: Annotated[str, typer.Option(help="smoke (seconds), part, laptop (minutes per cell) or paper.")] = "smoke",
+    scale: Annotated[str, typer.Option(help=_SCALE)] = "smoke",
     seeds: Annotated[str | None, typer.Option(help=_SEEDS)] = None,
     jobs: Annotated[int, typer.Option(help="Cells at a time on this machine.")] = 1,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:port.")] = None,
@@ -35,7 +36,7 @@ def reproduce(
     no_run: Annotated[bool, typer.Option("--no-run", help=_NO_RUN)] = False,
     docs: Annotated[Path | None, typer.Option(help=_DOCS)] = None,
 ) -> None:
-    """Fill the paper's tables and figures."""
+    """Run the experiments behind the paper's tables and figures. A repeated command computes only what is missing."""
     from punce.cli.terminal import Terminal
     from punce.errors import InputError, WriteError
     from punce.experiments import find_experiments

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from punce.product.review.run import ScoredRun
 
 _ROWS = "Rows to draw; 60 for the first draw, later only if given."
-_FOR = "What the rows should tell best: share, precision, recall or accuracy."
+_FOR = "Which number the rows should estimate best: share, precision, recall or accuracy."
 _VERDICTS = "A file with verdicts (yes, no, unsure or empty); may be repeated."
-_STOP = "Say when enough is judged: precision±0.03 (or precision+-0.03)."
-_SHOW = "Show judges the classifier's probability. It leads them: leave it out for numbers to trust."
+_STOP = "Say whether enough rows are judged for this: precision±0.03 (or precision+-0.03)."
+_SHOW = "Show the classifier's probability. It influences the judge, and so the numbers."
 _PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 _FIRST_ROWS = 60
 
@@ -32,16 +32,16 @@ def review(
     verdicts: Annotated[list[Path] | None, typer.Option(help=_VERDICTS)] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Judge on a local page, with the keyboard.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 takes a free one.")] = 0,
-    judge: Annotated[str | None, typer.Option(help="Name of who judges; by default the file's name, or page.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Name of the judge; by default the file's name, or page.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to fill in; by default RUN/review/review.csv.")] = None,
     show_probability: Annotated[bool, typer.Option("--show-probability", help=_SHOW)] = False,
     stop_when: Annotated[str | None, typer.Option(help=_STOP)] = None,
     data: Annotated[Path | None, typer.Option(help="The file of the run, if it has moved.")] = None,
     seed: reading.Seed = 0,
 ) -> None:
-    """Draw rows for a person to judge; then numbers that hold whatever the labelling was.
+    """Draw rows for a person to judge, and report numbers that do not depend on how the rows were labelled.
 
-    Without options: the first 60 rows and review.csv, later what the verdicts show. Then
+    Without options: draw 60 rows and write review.csv; later, report what the verdicts show. Then
     punce fit DATA --label COL --review RUN learns from the verdicts.
     """
     from punce.cli.terminal import Terminal
@@ -51,7 +51,7 @@ def review(
     if out is not None:
         check_output(out)
     with without_collection():
-        from punce.product.review.job import Goal, quantity_of
+        from punce.product.review.job import Goal, check_review_file, quantity_of
         from punce.product.review.run import moved_to, scored_run
     is_written = not serve and (not verdicts or rows is not None)
     _refuse_unused(
@@ -64,6 +64,8 @@ def review(
     wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
     scored, console = scored_run(run), Terminal()
     scored = scored if data is None else moved_to(scored, str(existing(data)))
+    if out is not None:
+        check_review_file(scored, out)  # before rows are drawn for it
     if verdicts:
         _take(console, scored, verdicts, judge)
     is_drawn = _draw(console, scored, wanted, rows, seed, is_served=serve)
@@ -136,7 +138,7 @@ def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
             console.print(said, **_PLAIN)
         write_audit(state)
         show_on_page(state)
-        console.print(f"the page: {scored.folder / 'report.html'}", **_PLAIN)
+        console.print(f"report: {scored.folder / 'report.html'}", **_PLAIN)
     if goal is not None:
         console.print(progress_to(goal, state), style="bold", **_PLAIN)
 

@@ -7,6 +7,7 @@ A date becomes the numbers days, weekday, month and, where times are given, hour
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,8 +22,9 @@ from punce.columns.kinds import (
     category_names,
     column_kind,
     date_format,
-    dates,
+    dates_also_iso,
     days_since_epoch,
+    first_of,
     missing_column,
     missing_values,
     numbers,
@@ -40,12 +42,14 @@ _LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
 _FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
+_SOME_DAY = datetime.datetime(2024, 12, 31)
 _LEFT_OUT = {
     "empty": "every value is missing",
     "unsupported": "it holds lists or other nested values",
     "text": "it holds long text (name it as the text column to learn from it)",
     "identifier": "it names its rows",
 }
+_LOSSES = (_LEFT_OUT["unsupported"], _LEFT_OUT["text"])  # columns that may say something about the class
 
 Float32 = npt.NDArray[np.float32]
 
@@ -70,6 +74,12 @@ class DateColumn:
     format: str | None
     parts: tuple[NumberColumn, ...]
     kind: Literal["date"] = "date"
+
+    @property
+    def example(self) -> str:
+        """A day as the column writes it, for a person."""
+        is_iso = self.format in (None, "ISO8601")
+        return " like " + _SOME_DAY.strftime("%Y-%m-%d" if is_iso else str(self.format))
 
 
 @dataclass(frozen=True)
@@ -135,8 +145,14 @@ class TableEncoder:
                 columns.append(made)
         if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
-            raise InputError(f"no column of the table can be used ({reasons})")
-        return cls(tuple(columns), left_out, forms, notes)
+            is_text = {_LEFT_OUT["text"], _LEFT_OUT["identifier"]} & set(left_out.values())
+            hint = "; if one of them holds texts, name it as the text column (text=, --text)" if is_text else ""
+            if list(left_out.values()) == [_LEFT_OUT["unsupported"]]:
+                hint = "; if its lists are embeddings, say so (kind='embedding', --kind embedding)"
+            raise InputError(f"no column of the table can be used ({reasons}){hint}")
+        lost = {name: reason for name, reason in left_out.items() if reason in _LOSSES}
+        said = (f"column {name!r} is not learned from: {reason}" for name, reason in lost.items())
+        return cls(tuple(columns), left_out, forms, (*notes, *said))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,7 +184,7 @@ class TableEncoder:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            notes.append(f"{len(extra)} columns are new and ignored: {', '.join(map(repr, extra[:_SHOWN]))}")
+            notes.append(f"{len(extra)} columns are new and ignored: {first_of(list(map(repr, extra)))}")
         return EncodedTable(values, self.categorical, self.names, tuple(notes))
 
     def unscaled(self, frame: pd.DataFrame) -> EncodedTable:
@@ -198,8 +214,8 @@ class TableEncoder:
                 _note_lost(column.name, series, np.isnan(values), "number", notes)
                 yield column, values
             else:
-                stamps = dates(series, column.format)
-                _note_lost(column.name, series, stamps.isna().to_numpy(), "date", notes)
+                stamps = dates_also_iso(series, column.format)
+                _note_lost(column.name, series, stamps.isna().to_numpy(), "date", notes, column.example)
                 parts = _date_parts(stamps)
                 yield from ((part, parts[part.part]) for part in column.parts)
 
@@ -263,7 +279,7 @@ def _fit_number(values: Floats, name: str, part: str = "") -> NumberColumn | str
 def _fit_date(series: pd.Series[Any], name: str) -> DateColumn | str:
     pattern = date_format(series)
     parts = []
-    for part, values in _date_parts(dates(series, pattern)).items():
+    for part, values in _date_parts(dates_also_iso(series, pattern)).items():
         fitted = _fit_number(values, name, part)
         if isinstance(fitted, NumberColumn):
             # one indicator for the date is enough
@@ -330,24 +346,26 @@ def _codes(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> 
     unknown = codes == UNKNOWN
     if unknown.any():
         seen = names[unknown].unique()[:_SHOWN].tolist()
-        notes.append(f"column {column.name!r}: {int(unknown.sum())} values are of unknown categories such as {seen}")
+        is_cut = len(column.categories) == _MOST_CATEGORIES  # then the rows of the fit have such values, too
+        what = f"categories beyond the {_MOST_CATEGORIES:,} commonest" if is_cut else "unknown categories"
+        notes.append(f"column {column.name!r}: {int(unknown.sum())} values are of {what} such as {seen}")
     return codes
 
 
 def _note_lost(
-    name: str, before: pd.Series[Any], is_missing: npt.NDArray[np.bool_], what: str, notes: list[str]
+    name: str, before: pd.Series[Any], is_missing: npt.NDArray[np.bool_], what: str, notes: list[str], like: str = ""
 ) -> None:
-    """Values that were there and could not be read: all of them is an error, some are a note."""
+    """Values that were there and could not be read: all of them is an error, some are a note. `like` shows the form."""
     lost = is_missing & ~missing_values(before)
     if not lost.any():
         return
     seen = before[lost].astype("string").unique()[:_SHOWN].tolist()
     if is_missing.all() and lost.sum() >= _CERTAIN:
         raise InputError(
-            f"column {name!r} held {what}s when the encoder was fitted and now holds none, e.g. {seen}; "
+            f"column {name!r} held {what}s{like} when the encoder was fitted and now holds none, e.g. {seen}; "
             "write its values as in the fitted table"
         )
-    notes.append(f"column {name!r}: {int(lost.sum())} values are no {what} and count as missing, e.g. {seen}")
+    notes.append(f"column {name!r}: {int(lost.sum())} values are no {what}{like} and count as missing, e.g. {seen}")
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -32,6 +32,7 @@ _MOSTLY = 0.95  # some odd words ("n/a", "?") do not make a column of numbers on
 _DISTINCT = 0.98  # names of rows may repeat a little, as files joined by hand do
 _FEWEST_FOR_IDENTIFIER = 20  # in a handful of rows any column may have distinct values
 _LONG_TEXT, _MANY_WORDS = 40, 5  # characters and words, on average
+_ISO_DAY = r"\d{4}-\d\d-\d\d"
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
 )
@@ -112,6 +113,19 @@ def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
     return series
 
 
+def dates_also_iso(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
+    """As :func:`dates`, and values such as 2024-03-01 too, which no other form can be mistaken for.
+
+    A column of 01.03.2024 comes so from another program, and the same days must not count as missing.
+    """
+    stamps = dates(series, date_format)
+    lost = stamps.isna() & ~missing_values(series)
+    if not lost.any() or date_format in (None, "ISO8601"):
+        return stamps
+    text = series.astype("string").str.strip()
+    return stamps.where(~lost, dates(text.where(lost & text.str.match(_ISO_DAY)), "ISO8601"))
+
+
 def days_since_epoch(stamps: pd.Series[Any]) -> Floats:
     """Naive timestamps as days since 1970, NaN for NaT."""
     # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262: 9999-12-31 is common.
@@ -178,6 +192,11 @@ def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
     if len(text) >= _FEWEST_FOR_IDENTIFIER and text.nunique() >= _DISTINCT * len(text):
         return "identifier"
     return "categorical"
+
+
+def first_of(names: Sequence[str], shown: int = 5) -> str:
+    """The first few of a list in words, and how many more there are."""
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from punce.columns.kinds import first_of
 from punce.columns.written import Decimal, NumberForm, WrittenColumn, written_column, written_numbers
 from punce.errors import InputError
 
@@ -157,7 +158,7 @@ def _notes(
     examples = {name: column.example(forms.get(name, NumberForm(mark))) for name, column in columns.items()}
     read = [f"{name!r} ({example})" for name, example in examples.items() if example]
     if read:
-        notes.append(f"{len(read)} columns are numbers as people write them: {_listed(read)}")
+        notes.append(f"{len(read)} columns are numbers as people write them: {first_of(read, _SHOWN)}")
     for taken in (mark, _other(mark)):
         unclear = [
             repr(name)
@@ -167,12 +168,8 @@ def _notes(
         if unclear:
             other = f"(--decimal {_other(taken)} for the other)"
             meant = f"the decimal mark is taken to be {taken} {reason} {other}"
-            notes.append(f"{_listed(unclear)} could be read in two ways: {meant}")
+            notes.append(f"{first_of(unclear, _SHOWN)} could be read in two ways: {meant}")
     mixed = [repr(name) for name, column in columns.items() if column.is_mixed]
     if mixed:
-        notes.append(f"{_listed(mixed)} mix several ways to write numbers, or currencies, and stay text")
+        notes.append(f"{first_of(mixed, _SHOWN)} mix several ways to write numbers, or currencies, and stay text")
     return tuple(notes)
-
-
-def _listed(parts: list[str]) -> str:
-    return ", ".join(parts[:_SHOWN]) + (f" and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else "")

@@ -188,17 +188,33 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFin
     if labels is None or len(hashes) != len(labels):
         return 0, []
     count, first = count_duplicates(hashes, labels)
+    repeated = _repeated(hashes[labels == POSITIVE], count)
     if count == 0:
-        return 0, []
+        return 0, repeated
     rows = tuple(map(str, first))
     message = f"{count:,} unlabelled rows equal a labelled one, first rows {', '.join(rows)}; "
     unlabelled = hashes[labels == UNLABELLED]
     distinct = len(np.unique(unlabelled))
     if distinct < (1.0 - _REPEATED) * len(unlabelled):
-        message += f"only {distinct:,} of the {len(unlabelled):,} unlabelled rows differ, so that this may be chance"
-        return count, [DataFinding("info", "duplicates", message, rows)]
+        message += (
+            f"the {len(unlabelled):,} unlabelled rows are only {distinct:,} different ones, so that this may be chance"
+        )
+        return count, [DataFinding("info", "duplicates", message, rows), *repeated]
     message += "in case_control data that can be right, otherwise label or remove them"
-    return count, [DataFinding("warning", "duplicates", message, rows)]
+    return count, [DataFinding("warning", "duplicates", message, rows), *repeated]
+
+
+def _repeated(positive: Hashes, unlabelled: int) -> list[DataFinding]:
+    """Labelled rows that stand in the table several times; `unlabelled` rows equal one of them.
+
+    Rows of few values repeat by chance. Then unlabelled rows repeat the labelled ones at least as often.
+    """
+    copies = len(positive) - len(np.unique(positive))
+    if copies <= max(_REPEATED * len(positive), unlabelled):
+        return []
+    what = f"{copies:,} of {len(positive):,} labelled rows are copies of another labelled row"
+    why = "a copy in training makes the held-out one look easy, and every number too good; keep one of each"
+    return [DataFinding("warning", "repeated", f"{what}: {why}")]
 
 
 def _count(labels: Labels | None, value: int) -> int:

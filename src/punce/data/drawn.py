@@ -48,7 +48,7 @@ class Drawn:
             for kind, name in pairs
             if (self.labels == kind).any()
         ]
-        return f"{len(self.labels):,} rows are too many to learn from at once; drawn: {', '.join(kinds)}"
+        return f"of {len(self.labels):,} rows some were drawn to learn from: {', '.join(kinds)}"
 
 
 def _some_of(drawn: int, total: int, name: str) -> str:
@@ -62,6 +62,7 @@ def draw(labels: Labels, most: int, seed: int) -> Rows:
     """
     rng = np.random.default_rng([seed, len(labels)])
     taken: list[Rows] = []
+    # Labelled rows may take half of the room, negatives half of what is then left, unlabelled rows the rest.
     for kind, share in ((POSITIVE, 2), (NEGATIVE, 2), (UNLABELLED, 1)):
         own = np.flatnonzero(labels == kind)
         left = (most - sum(map(len, taken))) // share

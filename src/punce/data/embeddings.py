@@ -45,7 +45,7 @@ def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, An
             refuse_bomb(path, packed)
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             keys = list(archive.files)
-            features = archive[_feature_key(archive, keys, path)]
+            features = _array(archive, _feature_key(archive, keys, path), path)
             labels = _optional(archive, keys, label, _LABEL_KEYS, path)
             ids = _optional(archive, keys, id_key, _ID_KEYS, path)
     except InputError:
@@ -78,7 +78,7 @@ def check_features(features: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
 
 def _feature_key(archive: Any, keys: list[str], path: Path) -> str:
     usual = [key for key in _FEATURE_KEYS if key in keys]
-    candidates = usual or [key for key in keys if archive[key].ndim >= 2]
+    candidates = usual or [key for key in keys if _array(archive, key, path).ndim >= 2]
     if usual or len(candidates) == 1:  # without a usual name, the only matrix
         return candidates[0]
     raise InputError(f"{path}: which array holds the features? Call it one of {list(_FEATURE_KEYS)}; it has {keys}")
@@ -88,9 +88,17 @@ def _optional(archive: Any, keys: list[str], wanted: str | None, usual: tuple[st
     if wanted is not None:
         if wanted not in keys:
             raise missing_column(wanted, keys, str(path))
-        return archive[wanted]
+        return _array(archive, wanted, path)
     key = next((key for key in usual if key in keys), None)
-    return None if key is None else archive[key]
+    return None if key is None else _array(archive, key, path)
+
+
+def _array(archive: Any, key: str, path: Path) -> npt.NDArray[Any]:
+    """A member of the archive. Of one that is no array numpy gives the bare bytes."""
+    found = archive[key]
+    if not isinstance(found, np.ndarray):
+        raise InputError(f"{path} cannot be read as a NumPy file: its member {key!r} is no array")
+    return found
 
 
 def _refused(path: Path, error: Exception) -> InputError:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 _DEFAULT_SIZE = 64
+_LARGEST_SIZE = 1024  # of a side
 _LARGEST_NATIVE = 128  # larger pictures are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
 _SHOWN = 5
@@ -118,7 +119,7 @@ class ImageFiles:
         self.known.update(seen.columns | ({PIXELS: pixels} if keep else {}))
 
     def unreadable(self) -> dict[int, str]:
-        """Why pictures cannot be read, by row; decodes them if nobody did."""
+        """Why pictures cannot be read, by row; decodes them if that was not done."""
         self.look()
         reasons = self.known[REASON]
         return {int(row): str(reasons[row]) for row in np.flatnonzero(reasons != "")}
@@ -158,7 +159,7 @@ def _room(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
         return np.zeros(shape, dtype=np.uint8)
     try:
         with tempfile.TemporaryFile(prefix="punce-pictures-") as file:  # the map keeps what it needs of it
-            # Reserved now: a disk that is full later would end the process without a word.
+            # Reserved now: a disk that is full later would end the process without a message.
             os.posix_fallocate(file.fileno(), 0, size) if hasattr(os, "posix_fallocate") else file.truncate(size)
             return np.memmap(file, dtype=np.uint8, mode="r+", shape=shape)
     except OSError as error:
@@ -200,6 +201,10 @@ def image_files(folder: Path, names: list[str], size: int | None = None, channel
     """Choose the common form: the pictures' own size if they share a small square one, else 64 × 64."""
     if size is not None and channels is None and size < 4:  # a run may have learned from smaller ones of their own
         raise InputError(f"image_size must be at least 4 pixels, got {size}")
+    if size is not None and size > _LARGEST_SIZE:
+        raise InputError(
+            f"image_size must be at most {_LARGEST_SIZE:,} pixels, got {size:,}; larger pictures fill memory"
+        )
     sizes, modes = _headers(folder, names[:_PROBED])
     width, height = next(iter(sizes)) if len(sizes) == 1 else (0, -1)  # no common size: not square
     chosen = size or (width if width == height <= _LARGEST_NATIVE else _DEFAULT_SIZE)
@@ -238,6 +243,11 @@ def read_folder(
         return _from_table(folder, names, table, label, named, setting)
     kinds = {PurePosixPath(name).parts[0].lower() for name in names if "/" in name}
     if kinds & set(_FOLDERS):
+        if label is not None:
+            raise InputError(
+                f"--label has no effect on {folder}, whose subfolders tell which pictures are labelled; leave it out, "
+                f"or put a CSV with the columns file,{label} beside them"
+            )
         return _from_subfolders(folder, names, setting)
     if label is not None:
         raise InputError(

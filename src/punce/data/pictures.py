@@ -24,13 +24,12 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.training.cpus import usable_cpus
 
 Pixels = npt.NDArray[np.uint8]
-Keys = npt.NDArray[np.uint8]
 KEY_BYTES = 16
 CHUNK = 256
 _LARGEST_FILE = 1 << 30  # bytes; more than any picture within Pillow's limit of pixels needs
 _LOOKS = 16  # side of the grid on which pictures are compared: 256 bits
 _ALIKE = 24  # bits in which near-duplicates may differ; of CIFAR's pictures, two at random differ in 92 at least
-_PLAIN = 24  # bits of one value: a blank or smooth picture is like every other one
+_PLAIN = 64  # bits of one value: on a plain ground the figure is few bits, and two digits differ in no more than 24
 _MOST_COMPARED = 5_000  # labelled pictures
 _BITS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
@@ -78,8 +77,9 @@ class Picture:
 
 def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> Pixels | str:
     """One picture, or the reason why it cannot be read. JPEG files far larger than needed are decoded at a fraction."""
+    source = path if content is None else io.BytesIO(content)
     try:
-        with Image.open(path if content is None else io.BytesIO(content)) as picture:
+        with Image.open(source) as picture:
             # A small file can announce a picture that fills all memory: refuse it before it is decoded. Pillow only
             # warns, and filters of warnings cannot be changed here: they belong to all threads.
             if picture.width * picture.height > (Image.MAX_IMAGE_PIXELS or np.inf):
@@ -90,7 +90,8 @@ def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> P
     except MemoryError:
         raise
     except Exception as error:  # a spoilt header makes Pillow's readers fail with anything: TypeError, struct.error, …
-        return str(error).replace(str(path), name) or type(error).__name__
+        # without the address in memory, which Pillow names where it was given no path
+        return str(error).replace(f" {source!r}", "").replace(str(path), name) or type(error).__name__
 
 
 def eight_bits(picture: Image.Image) -> Image.Image:

@@ -242,7 +242,7 @@ def _read_arrays(request: Request) -> UserData:
     if request.labels is not None:
         labels = _labels_file(request.labels, roles.label, len(features))
     elif labels is None and roles.label is not None:
-        raise InputError(f"{path} holds no labels; name a file that does with labels= (one row per row of the array)")
+        raise InputError(f"{path} holds no labels; name a file that does with labels= (--labels)")
     index = pd.RangeIndex(len(features)) if ids is None else pd.Index(ids)
     kind: Kind = "image" if features.ndim == 4 else "embedding"
     if request.kind not in ("auto", kind):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import column_kind, missing_column
+from punce.columns.kinds import column_kind, first_of, missing_column
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.columns.written import Decimal
 from punce.data.drawn import Drawn, DrawnTable, draw, is_large, rows_that_fit
@@ -123,6 +123,10 @@ def _from_frame(
     features, source = _features(frame, request), str(request.path)
     if text is not None:
         texts, notes = _texts(features[text])
+        others = [repr(name) for name in features.columns if name != text]
+        if others and roles.text is None:  # nobody named it
+            what = f"the texts are those of column {text!r} (--text names another); not used: {first_of(others)}"
+            notes = (what, *notes)
         return UserData("text", texts, labels, ids, source, notes, (text,))
     if kind == "embedding":
         matrix = _matrix(features, request.path)
@@ -191,7 +195,20 @@ def _texts(column: pd.Series[Any]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
+    if features.shape[1] == 1 and column_kind(features.iloc[:, 0]) == "unsupported":
+        return _stacked(features.iloc[:, 0], path)
     wrong = [name for name in features.columns if not pd.api.types.is_numeric_dtype(features[name])]
     if wrong:
         raise InputError(f"{path}: kind='embedding' needs numeric columns; {wrong[:5]} are not (drop= or id= them)")
     return features.to_numpy(dtype=np.float32, na_value=np.nan)
+
+
+def _stacked(column: pd.Series[Any], path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """One list of numbers a row, as Parquet and JSON files keep embeddings. Shape: (n, d)."""
+    try:
+        matrix = np.array([np.asarray(row, dtype=np.float32) for row in column])
+    except (TypeError, ValueError):
+        matrix = np.empty(0, dtype=np.float32)
+    if matrix.ndim != 2:
+        raise InputError(f"{path}: kind='embedding' needs lists of numbers of one length in column {column.name!r}")
+    return matrix

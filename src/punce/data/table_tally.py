@@ -172,7 +172,9 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         yield finding("warning", "constant_column", f" is constant ({tally.first}); it will be left out")
     if tally.kind == "identifier" or tally.names_rows:
         what = " has a different value in (nearly) every row, like a number or name of the row"
-        yield finding("warning", "identifier", f"{what}; name it with --id or drop it")
+        # numbers that only look like a row's own are learned from: they may be a feature
+        todo = "it will be left out" if tally.kind == "identifier" else "drop it if it says nothing else"
+        yield finding("warning", "identifier", f"{what}; {todo}; --id shows it in the ranked list")
     if tally.unreadable:
         what = f": {tally.unreadable:,} values among numbers are text or infinite and count as missing"
         yield finding("warning", "unreadable_numbers", what)

@@ -23,6 +23,7 @@ from punce.errors import InputError
 from punce.storage.parts import part_files
 
 _SHOWN = 8
+_ROWS_AT_ONCE = 65_536
 _MOST_EMPTY, _EMPTY = 10_000_000, 100  # cells that may be empty in any file of JSON, and beside each that is filled
 
 
@@ -257,17 +258,25 @@ class SqliteTable(_Typed):
     table: str
     names: list[str]
     notes: list[str]
+    has_row_numbers: bool = True
+    """Not of a view, nor of a table WITHOUT ROWID."""
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
     ) -> Iterator[pd.DataFrame]:
-        """Fetched in pieces, in the order that the database gives."""
-        chosen = ", ".join(map(_quoted, columns or self.names))
-        query = f"SELECT {chosen} FROM {_quoted(self.table)}"
+        """Fetched in pieces, in an order that does not depend on the columns: labels are read apart from their rows."""
+        # SQLite reads a column alone from an index where there is one, and so in the order of its values. Without row
+        # numbers only the same query gives the same order: it goes through all columns, of a few in pieces.
+        if self.has_row_numbers:
+            asked, size, how = columns or self.names, rows, " NOT INDEXED"
+        else:
+            asked, size, how = self.names, rows or (_ROWS_AT_ONCE if columns else None), ""
+        query = f"SELECT {', '.join(map(_quoted, asked))} FROM {_quoted(self.table)}{how}"
         try:
             with closing(_connected(self.path)) as database:
-                found = pd.read_sql_query(query, database, chunksize=rows)
-                yield from [found] if isinstance(found, pd.DataFrame) else found
+                found = pd.read_sql_query(query, database, chunksize=size)
+                for frame in [found] if isinstance(found, pd.DataFrame) else found:
+                    yield frame if columns is None else frame[columns]
         except (sqlite3.Error, pd.errors.DatabaseError, UnicodeDecodeError) as error:
             raise unreadable(self.path, error) from error
 
@@ -280,9 +289,18 @@ def open_sqlite(path: Path, asked: FileOptions) -> SqliteTable:
             kinds = {name: kind for name, kind in listed if not name.startswith("sqlite_")}
             table = _table(kinds, path, asked.table)
             names = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
+            has_row_numbers = kinds[table] == "table" and _has_row_numbers(database, table)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
-    return SqliteTable(path, table, names, [])
+    return SqliteTable(path, table, names, [], has_row_numbers)
+
+
+def _has_row_numbers(database: sqlite3.Connection, table: str) -> bool:
+    try:
+        database.execute(f"SELECT _rowid_ FROM {_quoted(table)} LIMIT 0")
+    except sqlite3.OperationalError:  # there is no such column
+        return False
+    return True
 
 
 def _table(kinds: dict[str, str], path: Path, wanted: str | None) -> str:

@@ -42,7 +42,7 @@ def refuse_beyond_memory(path: Path, rows: int, row_bytes: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes that the system, or the limit of a container, leaves to this process; None where nobody says so."""
+    """Bytes that the system, or the limit of a container, leaves to this process; None where it is not known."""
     found = []
     with suppress(OSError, ValueError, StopIteration):
         line = next(line for line in _FREE.read_text().splitlines() if line.startswith("MemAvailable:"))

@@ -45,6 +45,7 @@ def locate(benchmark: Benchmark, root: str | Path | None = None, *, download: bo
         raise _missing_files(benchmark, found, root, "downloads are off")
     try:
         directory = download_directory(root)
+        # Files of a set must lie in one folder: those in other directories do not save a download.
         present = _find_files(benchmark, [directory])
         fetch(benchmark, directory / benchmark.folders[0], [f for f in benchmark.files if f.name not in present])
         return _find_files(benchmark, [directory])

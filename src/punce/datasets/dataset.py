@@ -68,7 +68,7 @@ def is_member(classes: npt.NDArray[Any], positive: Collection[Any]) -> TrueLabel
 
 
 def fixed_split(strata: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Rows of train (80 %) and test, the same for ever, with the shares of `strata` kept; for sets without a split."""
+    """Rows of train (80 %) and test, always the same, with the shares of `strata` kept; for sets without a split."""
     order = np.random.RandomState(_SPLIT_SEED).permutation(len(strata))
     is_test = np.zeros(len(strata), dtype=bool)
     for stratum in np.unique(strata):

@@ -139,6 +139,8 @@ def unpack(packed: Path, top: str, files: Sequence[DataFile], folder: Path, *, l
                 with _member(archive, f"{top}/{file.name}".lstrip("/")) as stream:
                     limit -= _copy(stream, folder / file.name, limit)
                 _verify(folder / file.name, file.sha256)
+    except MemoryError as error:  # the first bytes of lzma announce how much memory unpacking takes: up to 4 GB
+        raise DownloadError("the archive cannot be unpacked: it announces more than fits into memory") from error
     except _BROKEN as error:
         raise DownloadError(f"the archive cannot be unpacked: {error}") from error
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from punce.encoders.allocator import kept_memory
 from punce.encoders.encoder import Encoder, Precision
 from punce.errors import InputError
 
@@ -37,7 +38,8 @@ def fast_convolutions(encoder: Encoder) -> Iterator[Precision]:
     encoder.precision = chosen_precision()
     channels_last(encoder)
     try:
-        yield encoder.precision
+        with kept_memory():
+            yield encoder.precision
     finally:
         encoder.precision = "float32"
         encoder.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]

@@ -110,7 +110,7 @@ def fingerprint(folder: Path, sort: Sort = TEXT) -> str:
 
 
 def find_again(spec: dict[str, Any], sort: Sort, fingerprint_of: Callable[[str], str], build: Callable[[str], T]) -> T:
-    """The encoder a model file speaks of, found where it was or where the variable points; refused if other."""
+    """The encoder that a model file names, found where it was or where the variable points; another one is refused."""
     seen = []
     for source in dict.fromkeys(source for source in (spec["source"], sort.named) if source):
         try:
@@ -284,7 +284,7 @@ def naming(folder: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without transformers' loading report and bars, which speak of layers punce does not use."""
+    """Without transformers' loading report and bars, which are about layers that punce does not use."""
     from transformers.utils import logging as their_logging
 
     logging: Any = their_logging

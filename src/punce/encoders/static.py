@@ -55,7 +55,7 @@ class StaticVectors:
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> StaticVectors:
-        """The vectors a model file speaks of; refused if they are others."""
+        """The vectors that a model file names; others are refused."""
         return find_again(spec, TEXT, lambda source: _fingerprint(_files(source)), cls)
 
     def weights_digest(self) -> str:

@@ -204,7 +204,7 @@ class Transformer(Encoder):
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Transformer:
-        """The encoder a model file speaks of, found where it was or where PUNCE_TEXT_ENCODER points; refused if other.
+        """The encoder that a model file names, found where it was or where PUNCE_TEXT_ENCODER points; no other one.
 
         The fingerprint of the folder decides. Weights that were trained since are for the model file to keep.
         """

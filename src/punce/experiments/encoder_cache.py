@@ -48,7 +48,7 @@ class EncoderCache:
         return (self.folder / name / "manifest.json").exists()  # the writer's last file
 
     def fill(self, encoder: Encoder, config: dict[str, Any], train: Train) -> Pretrained:
-        """Give `encoder` its pretrained weights, training it if no one has; refuses while another process does."""
+        """Give `encoder` its pretrained weights, training it if need be; refuses while another process does."""
         name = config_key(config)[:16]
         if (found := self._load(encoder, name)) is not None:
             return found

@@ -117,6 +117,7 @@ class Scale:
         """
         b = self.benches[bench]
         entry, loss_options = protocol.LOSS_OPTIONS.get(loss, (loss, ()))
+        # Other losses know no prior: with None all their cells share one trained encoder, whatever prior is varied.
         told = loss_prior if entry == "punce" else None
         pretraining = replace(b.pretraining, loss=entry, prior=told, loss_options=loss_options)
         head = self._probe(b, risk, risk_prior) if transfer == "probe" else self._finetune(b, risk, risk_prior)

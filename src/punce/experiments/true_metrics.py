@@ -14,14 +14,13 @@ from punce.errors import InputError
 
 @dataclass(frozen=True)
 class TrueMetrics:
-    """AUC and average precision are NaN when only one class is present."""
+    """`auc` is NaN when only one class is present."""
 
     accuracy: float
     precision: float
     recall: float
     f1: float
     auc: float
-    average_precision: float
     n: int
 
 
@@ -36,7 +35,6 @@ def true_metrics(y_true: npt.ArrayLike, scores: Any, threshold: float = 0.0) -> 
         recall=float(metrics.recall_score(y, called, zero_division=0.0)),
         f1=float(metrics.f1_score(y, called, zero_division=0.0)),
         auc=float(metrics.roc_auc_score(y, values)) if both_classes else np.nan,
-        average_precision=float(metrics.average_precision_score(y, values)) if both_classes else np.nan,
         n=len(values),
     )
 

@@ -15,6 +15,7 @@ from punce.experiments.cell import Cell
 from punce.experiments.costs import CostModel
 from punce.experiments.plan import Plan
 from punce.experiments.store import ResultStore
+from punce.training.progress import duration
 
 
 class MatrixProgress:
@@ -55,7 +56,7 @@ class MatrixProgress:
         else:  # an encoder that was counted with this cell may now be made by another cell, or by none
             self._in_vain += report.seconds
             self._left = self._costs.seconds_of(self._left)
-        left = f"{spoken(self.seconds_left)} left"
+        left = f"{duration(self.seconds_left)} left"
         self._say(f"[{self._done}/{self._total}] {_outcome(cell, report)}; {left}")
         self._bar.update(self._task, completed=self._done, note=left)
 
@@ -87,21 +88,12 @@ def show_plan(console: Console, plan: Plan, store: ResultStore, jobs: int) -> No
     states = {**dict.fromkeys(plan.done, "done"), **dict.fromkeys(plan.failed, "failed before")}
     table = Table("cell", "state", "expected", "what", box=None, header_style="dim")
     for cell in plan.cells:
-        time_left = spoken(expected[cell]) if cell in expected else ""
+        time_left = duration(expected[cell]) if cell in expected else ""
         table.add_row(cell.name, states.get(cell, "to do"), time_left, cell.describe())
     console.print(table)
     total = sum(expected.values())
     console.print(
         f"{len(plan.cells)} cells: {len(plan.done)} done, {len(plan.to_do)} to do ({len(plan.failed)} failed before); "
-        f"about {spoken(total)} of work, {spoken(total / jobs)} with {jobs} at a time",
+        f"about {duration(total)} of work, {duration(total / jobs)} with {jobs} at a time",
         highlight=False,
     )
-
-
-def spoken(seconds: float) -> str:
-    """A duration in the unit that matters."""
-    for unit, size in (("s", 1), ("min", 60)):
-        if seconds < 90 * size:
-            return f"{seconds / size:.0f} {unit}"
-    hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"

@@ -14,16 +14,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from punce.judging.calibration import bend
-from punce.judging.metrics import Estimate
-from punce.judging.sampling import QUANTITIES, Flags, Floats, Ints, Quantity, Strata
+from punce.judging.estimates import CONFIDENCE, Estimate
+from punce.judging.sampling import QUANTITIES, Flags, Floats, Ints, Quantity, Strata, doubted
+from punce.priors.result import Z_90
 
-CONFIDENCE = 0.9
 _DRAWS = 4000
-_Z_90 = 1.645
 _BEYOND = 2.5  # standard errors: four numbers are compared, and one in twenty audits may differ by chance
 _PRIOR_ROWS = 1.0  # what is expected of a stratum counts like one judged row
 _LEAST_VARIANCE = 1e-12
-_DOUBT = 0.1  # of what is expected: nothing is expected for certain, or a stratum without a hit would claim certainty
 
 
 @dataclass(frozen=True)
@@ -82,13 +80,9 @@ class _Known:
         self.is_positive[self.rows] = np.concatenate([one.positive for one in samples])
 
 
-def _doubted(expected: Floats) -> Floats:
-    return _DOUBT / 2 + (1.0 - _DOUBT) * expected
-
-
 def _curves(said: Floats, positive: Flags, rng: np.random.Generator) -> Floats:
     """Draws of the logistic curve from what the classifier said of the judged rows to what they are. Shape: (B, 2)."""
-    curve, covariance = bend(logit(_doubted(said)), positive.astype(np.float64), np.ones(len(said)))
+    curve, covariance = bend(logit(doubted(said)), positive.astype(np.float64), np.ones(len(said)))
     return rng.multivariate_normal(curve, covariance, _DRAWS)
 
 
@@ -107,7 +101,7 @@ def _positives(
     n = np.bincount(of, minlength=n_cells)
     rate = np.bincount(of, sample.positive, n_cells) / np.maximum(n, 1)
     said = np.bincount(cells, probability) / np.bincount(cells)
-    expected = _doubted(expit(curves[:, :1] + curves[:, 1:] * logit(_doubted(said))))
+    expected = doubted(expit(curves[:, :1] + curves[:, 1:] * logit(doubted(said))))
     # A stratum gives up one row for having estimated its own spread.
     counted = np.maximum(n - 1.0, n / 2)
     rates = rng.beta(rate * counted + _PRIOR_ROWS * expected, (1 - rate) * counted + _PRIOR_ROWS * (1 - expected))
@@ -162,7 +156,7 @@ def _differ(one: Estimate, other: Estimate) -> bool:
         return False
     low, high = sorted((one, other), key=lambda estimate: estimate.value)
     # Each interval's half towards the other number: intervals near 0 and 1 are lopsided.
-    error = np.hypot(high.value - high.low, low.high - low.value) / _Z_90
+    error = np.hypot(high.value - high.low, low.high - low.value) / Z_90
     return bool(high.value - low.value > _BEYOND * error)
 
 
@@ -173,8 +167,8 @@ def agreed_share(claimed: Estimate | None, audited: Estimate) -> Estimate:
     """
     if claimed is None or np.isnan(claimed.value) or _differ(claimed, audited):
         return audited
-    errors = [max(one.high - one.low, 1e-3) / (2 * _Z_90) for one in (claimed, audited)]
+    errors = [max(one.high - one.low, 1e-3) / (2 * Z_90) for one in (claimed, audited)]
     weights = np.array([1.0 / error**2 for error in errors])
     value = float(weights @ [claimed.value, audited.value] / weights.sum())
-    half = _Z_90 / np.sqrt(weights.sum())
+    half = Z_90 / np.sqrt(weights.sum())
     return Estimate(value, max(0.0, value - half), min(1.0, value + half))

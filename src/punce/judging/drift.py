@@ -48,14 +48,15 @@ class SeenColumns:
     @classmethod
     def of(cls, table: EncodedTable, labels: Labels, seed: int) -> SeenColumns:
         """Of the rows of a fit, numbers in their own units, gaps as NaN, categories as codes."""
-        values = table.values[:, :_MOST_COLUMNS].astype(np.float64)
-        kinds = table.categorical[:_MOST_COLUMNS]
+        values, kinds = table.values[:, :_MOST_COLUMNS], table.categorical[:_MOST_COLUMNS]
         u = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))[:_MOST_ROWS]
-        edges = np.stack([_edges(column, bool(kind)) for column, kind in zip(values[u].T, kinds, strict=True)])
-        ends = np.stack([_ends(column, bool(kind)) for column, kind in zip(values.T, kinds, strict=True)])
+        some = values[u].astype(np.float64)
+        edges = np.stack([_edges(column, bool(kind)) for column, kind in zip(some.T, kinds, strict=True)])
+        # Column by column: a copy of all of them in float64 is twice the table.
+        ends = np.stack([_ends(c.astype(np.float64), bool(kind)) for c, kind in zip(values.T, kinds, strict=True)])
         empty = np.zeros((len(edges), _EDGES + 2))
         seen = cls(table.names[:_MOST_COLUMNS], edges, ends, empty, empty)
-        positive, unlabelled = seen.count(values[labels == POSITIVE]), seen.count(values[u])
+        positive, unlabelled = seen.count(values[labels == POSITIVE]), seen.count(some)
         return cls(seen.names, edges, ends, positive, unlabelled)
 
     def count(self, values: npt.NDArray[np.floating]) -> Floats:

@@ -3,7 +3,7 @@
 Start from a guess of the positives and let a ridge regression on the columns and 200 Gaussian bumps predict it, each
 row by all the others; move the cut to the middle between the two groups; repeat. The guess drifts to the nearest place
 where the rows thin out. A split comes out of any rows, so its gap is compared with that of the same steps on normal
-rows of the same covariance, which have none.
+rows of the same covariance, which have none but those between the values of a column that takes few.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _RIDGE = 3.0
 _ROUNDS = 15
 _SMALLEST = 10  # rows of a group
 _NEAR = 0.125  # of the distance between the groups
+_FEW_VALUES = 12  # of a column: between them are places without rows, whatever the classes
+_MANY_SUCH = 30  # columns of few values: together they have no such places, as a sum of many steps is nearly normal
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Smoother:
         centred = columns - columns.mean(axis=0)
         values, vectors = np.linalg.eigh(centred.T @ centred)
         a = centred @ vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
+        # Below 1, because left_out divides by 1 − leverage.
         return cls(a, np.minimum((a**2).sum(axis=1), 0.999))
 
     def left_out(self, y: Floats) -> Floats:
@@ -64,6 +67,7 @@ class Split:
         low, high = (self.predicted[self.guess == side] for side in (0.0, 1.0))
         width = _NEAR * float(np.median(high) - np.median(low))
         places = (0.5 * (high.mean() + low.mean()), np.median(high), np.median(low))
+        # One more row everywhere: an empty place must not divide by zero, nor count as an infinitely deep valley.
         cut, *middles = (int((np.abs(self.predicted - place) < width).sum()) + 1 for place in places)
         return cut / min(middles)
 
@@ -116,7 +120,11 @@ def split_without_gap(x: Floats, scores: Floats, share: float, rng: np.random.Ge
     centre, covariance = x.mean(axis=0), np.atleast_2d(np.cov(x.T))
     values, vectors = np.linalg.eigh(covariance)
     rows = centre + rng.standard_normal(x.shape) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    stepped = [k for k, real in enumerate(x.T) if len(np.unique(real)) <= _FEW_VALUES]
+    for k in stepped if len(stepped) <= _MANY_SUCH else ():
+        rows[np.argsort(rows[:, k]), k] = np.sort(x[:, k])
+    # A ridge, because columns may repeat each other.
     centred, ridge = x - centre, 10.0 * np.eye(x.shape[1])
     slope = np.linalg.solve(centred.T @ centred + ridge, centred.T @ (scores - scores.mean()))
-    nobody = np.zeros(len(rows), dtype=bool)
-    return split_near(Smoother.on(with_bumps(rows, rng)), (rows - centre) @ slope, nobody, share)
+    no_label = np.zeros(len(rows), dtype=bool)
+    return split_near(Smoother.on(with_bumps(rows, rng)), (rows - centre) @ slope, no_label, share)

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from punce.columns.bins import quantile_bins
+from punce.judging.estimates import CONFIDENCE
+from punce.judging.ranking import share_below
 from punce.labels import POSITIVE, Labels
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +28,6 @@ Values = npt.NDArray[np.float32]
 Score = Callable[[Values, Rows], Floats]
 """Scores of changed rows; the second argument says of which row each is a copy, and so which model may score it."""
 
-CONFIDENCE = 0.9
 MOST_COLUMNS = 200
 """Of tables with more columns only some are measured."""
 _MEASURED, _FEWEST_MEASURED = 100, 20  # of such tables: scoring a row takes the longer, the more columns it has
@@ -58,7 +59,7 @@ def column_importances(
 ) -> tuple[Importance, ...]:
     """The drop of every column, in the order of `columns`, on rows that `score` has held out. values (n, d).
 
-    The interval is DeLong's for the paired difference of two AUCs: it speaks of other rows, not of other fits.
+    The interval is DeLong's for the paired difference of two AUCs: it covers the choice of rows, not that of fits.
     """
     is_p, n, rng = labels == POSITIVE, len(values), np.random.default_rng(seed)
     own = score(values, np.arange(n))
@@ -146,22 +147,6 @@ def _shares(scores: Floats, is_p: npt.NDArray[np.bool_]) -> Floats:
     shares = np.empty(len(scores))
     shares[is_p] = share_below(scores[is_p], scores[~is_p])
     shares[~is_p] = 1.0 - share_below(scores[~is_p], scores[is_p])
-    return shares
-
-
-def share_below(scores: Floats, others: Floats, counts: Floats | None = None) -> Floats:
-    """For each of `scores` the share of `others` below it; `counts` say how much each of them counts.
-
-    Shape: (n,), (m,), (m,) -> (n,).
-    """
-    if counts is not None:
-        order = np.argsort(others)
-        ordered, total = others[order], np.r_[0.0, np.cumsum(counts[order])]
-        ends = (total[np.searchsorted(ordered, scores, side=side)] for side in ("left", "right"))
-        return np.asarray(sum(ends) / (2 * total[-1]), dtype=np.float64)
-    ordered = np.sort(others)
-    below = np.searchsorted(ordered, scores, side="left") + np.searchsorted(ordered, scores, side="right")
-    shares: Floats = below / (2 * len(ordered))  # left and right: a tie counts one half
     return shares
 
 

@@ -4,12 +4,13 @@ Labels are taken at random among positives, so honest columns cannot tell labell
 a share t of the labelled rows lies, at least π·t of the unlabelled rows lie, too. A region with many labelled rows and
 (almost) no unlabelled ones therefore says: either (almost) no unlabelled row is positive, or a column was filled in
 after the label was. The rows alone cannot tell which; a person who knows the columns can, so this names them. A table
-that separates the classes honestly still has its hidden positives in that region. A table in which no few columns
-are to blame has nothing to name.
+that separates the classes honestly still has its hidden positives in that region. Where no small set of columns
+explains the separation, nothing is named.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from punce.columns.bins import N_BINS
 from punce.judging.importance import Rows, Values, telling_columns
 from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, Labels
-from punce.priors import estimate_prior
+from punce.priors import PriorWarning, estimate_prior
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -100,7 +101,7 @@ def most_hidden(scores: Floats, is_p: Flags) -> float:
 def find_joint_leak(
     binned: Callable[[Rows], Values], labels: Labels, columns: Mapping[str, Rows], scores: Floats, seed: int = 0
 ) -> JointLeak | None:
-    """The columns to blame, if the out-of-fold `scores` are too good to be true and few columns explain that.
+    """The columns that leak the label, if the out-of-fold `scores` are too good and few columns explain that.
 
     Columns are removed one after another, each time the one without which most rows may be positive, until what is left
     is ordinary. `binned` gives rows (m,) -> (m, d), of which `columns` says what each column of the table became; codes
@@ -121,7 +122,9 @@ def find_joint_leak(
         return None
     blamed = _completed(quick, _needed(quick, blamed))
     without = quick.out_of_fold(blamed)
-    share = estimate_prior(None, labels[rows], scores=without, method="bbe", random_state=seed).value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorWarning)  # they would be about the quick model, not about the fit
+        share = estimate_prior(None, labels[rows], scores=without, method="bbe", random_state=seed).value
     auc = quick.auc(without)
     true_auc = (auc - share / 2) / (1 - share) if share < _MOSTLY else float("nan")
     return JointLeak(blamed, quick.auc(everything), auc, quick.hidden(everything), share, true_auc)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from punce.judging.calibration import PUCalibrator, with_share
 from punce.judging.calls import Calls, Flags
+from punce.judging.estimates import CONFIDENCE
 from punce.judging.labelling import Features, LabellingCheck, by_groups, check_labelling, widened, widened_prior
 from punce.judging.metrics import PUMetrics, pu_metrics
 from punce.judging.ranking import collapse_reason
@@ -32,11 +34,11 @@ from punce.judging.used_prior import (
 )
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate, estimate_prior
+from punce.priors.sample import EqualScoresError
 from punce.scenario import Scenario, Target
 
 Floats = npt.NDArray[np.float64]
 _DISAGREE = 0.15  # difference of the two priors from which a person should be told
-_CONFIDENCE = 0.9  # of every interval, like those of the prior estimators
 _FEWEST_FOR_PRIOR = 3  # held-out labelled rows; from fewer a second estimate of the prior says nothing
 _FOLDS = 5
 _FEWEST_JUDGED = 10  # rows that people judged, held out, from which on they correct the probabilities
@@ -173,7 +175,7 @@ def judge(
         negative_share=negative_share,
         prior_interval=usable_interval(prior),
         unknown=prior.reason,
-        confidence=_CONFIDENCE,
+        confidence=CONFIDENCE,
         random_state=seed,
     )
     noted: tuple[str, ...] = (
@@ -241,13 +243,14 @@ def _folds(sizes: list[int], seed: int) -> Iterator[list[Flags]]:
 def _second_prior(
     scores: Floats, labels: Labels, first: PriorEstimate, scenario: Scenario, seed: int
 ) -> PriorEstimate | None:
-    """The prior once more, from the learned scores; None where it was given or the rows are too few."""
+    """The prior once more, from the learned scores; None where it was given or the rows are too few or all alike."""
     if is_given(first) or int((labels == POSITIVE).sum()) < _FEWEST_FOR_PRIOR:
         return None
     scores, labels = scores[labels != NEGATIVE], labels[labels != NEGATIVE]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(EqualScoresError):
         warnings.simplefilter("ignore")  # they repeat those of the first estimate
         return estimate_prior(None, labels, scores=scores, random_state=seed, scenario=scenario)
+    return None
 
 
 def _about_priors(first: PriorEstimate, second: PriorEstimate | None, used: PriorEstimate) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
+from punce.judging.estimates import Estimate, stated
 from punce.judging.gap import (
     Flags,
     Floats,
@@ -34,7 +35,7 @@ from punce.judging.gap import (
     standard_columns,
     with_bumps,
 )
-from punce.judging.metrics import Estimate, MixMetrics, PUMetrics, stated
+from punce.judging.metrics import MixMetrics, PUMetrics
 from punce.judging.ranking import auc_between
 from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given
 from punce.labels import POSITIVE, UNLABELLED, Labels
@@ -111,7 +112,7 @@ def check_labelling(
         gap=gap,
         ranges=_ranges(groups, called[groups.rows], labelled_share),
     )
-    return replace(check, sentence=_sentence(check)) if check.fires else check
+    return replace(check, sentence=_sentence(check, prior)) if check.fires else check
 
 
 @dataclass(frozen=True)
@@ -212,15 +213,16 @@ def _measures(positive: Flags, called: Flags, scores: Floats, weights: Floats, i
     }
 
 
-def _sentence(check: LabellingCheck) -> str:
+def _sentence(check: LabellingCheck, prior: PriorEstimate) -> str:
     low, _ = _wider((1.0, 0.0), check.ranges["unlabelled"]["accuracy"])
     most = min(1.0, _SLACK_SHARE * check.most)
+    # A share that a person or judged rows gave rests on no label: it is not widened, and nothing here contradicts it.
+    share = "" if is_given(prior) else f", and up to {most:.0%} of them may be positive"
     return (
         "the labelled rows do not look like a random sample of the positives: "
         f"{check.share:.0%} of the unlabelled rows form a group with them, but differ from them within it. The quality "
-        f"holds for positives like the labelled ones; over all unlabelled rows accuracy may be as low as {low:.2f}, "
-        f"and up to {most:.0%} of them may be positive. Judge some rows (punce review), or "
-        "set labelling='biased' (--labelling biased)"
+        f"holds for positives like the labelled ones; over all unlabelled rows accuracy may be as low as {low:.2f}"
+        f"{share}. Judge some rows (punce review), or set labelling='biased' (--labelling biased)"
     )
 
 

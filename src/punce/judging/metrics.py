@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from punce.errors import InputError
 from punce.judging.calls import Calls, Floats, Shares
+from punce.judging.estimates import Estimate, estimate_of, stated
 from punce.judging.ranking import (
     auc_between,
     checked_column,
@@ -51,36 +52,8 @@ Basis = Literal["pu", "pnu"]
 
 FEWEST_NEGATIVES = 30
 """Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
-_WIDEST = 0.5  # an interval wider than this tells a person nothing
 _NEARLY_ALL = 0.99  # of the rows
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its interval. Where it cannot be estimated, `value` is NaN and `reason` says why."""
-
-    value: float
-    low: float
-    high: float
-    reason: str = ""
-
-    def in_words(self) -> str:
-        """0.931 (0.902 to 0.955), or that it cannot be estimated."""
-        if np.isnan(self.value):
-            return f"cannot be estimated: {self.reason}" if self.reason else "cannot be estimated"
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-    def cells(self) -> tuple[str, str]:
-        """The number and its interval, for a table."""
-        if np.isnan(self.value):
-            return "cannot be estimated", ""
-        return f"{self.value:.3f}", f"{self.low:.3f} to {self.high:.3f}"
-
-    @classmethod
-    def impossible(cls, reason: str) -> Estimate:
-        """No number: an interval under an assumption that is known to fail would be taken for one."""
-        return cls(np.nan, np.nan, np.nan, reason)
 
 
 @dataclass(frozen=True)
@@ -205,7 +178,7 @@ def pu_metrics(
     """Recall, precision, accuracy, F1 and AUC with intervals from held-out scores; a row is positive above `threshold`.
 
     `calls` replaces what the threshold says, where threshold and calibration were themselves chosen on these rows:
-    cross-fitted ones do not flatter. `labelled_share` is n_P/n of the whole data in ``single_set``; by default the
+    cross-fitted ones are not too good. `labelled_share` is n_P/n of the whole data in ``single_set``; by default the
     held-out rows are taken to have been drawn with the same shares. `negative_scores` are those of labelled negatives,
     `negative_share` is n_N/n: from 30 on they are the basis of every number. `prior_interval` carries the uncertainty
     of an estimated prior (an interval of the same `confidence`) into every number; without it the prior is known.
@@ -215,7 +188,6 @@ def pu_metrics(
     prior = check_prior(prior, open_interval=True)
     _check_draws(confidence, n_draws)
     labelled_share = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
-    added = _added(scenario, labelled_share, negative_share)
     n = np.empty(0) if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
     calls = Calls(p > threshold, u > threshold, n=n > threshold if len(n) else None) if calls is None else calls
     rng = np.random.default_rng(random_state)
@@ -223,6 +195,7 @@ def pu_metrics(
     recall, called, *false = calls.shares(n_draws, rng)
     shares = Shares(recall, called, priors, *false)
     is_counted = len(n) >= FEWEST_NEGATIVES
+    # A given prior (no interval) needs no support by the scores; an estimated one does.
     if not unknown and not is_counted and prior_interval is not None and not is_beyond_chance(p, u):
         unknown = _useless_scores(p, u)
     mix = _counted_mix if is_counted else _mix
@@ -232,7 +205,7 @@ def pu_metrics(
         if is_counted
         else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
         unlabelled=mix(shares, 0.0, 0.0, unknown, confidence),
-        population=mix(shares, *added, unknown, confidence),
+        population=mix(shares, *_added(scenario, labelled_share, negative_share), unknown, confidence),
         threshold=float(threshold),
         scenario=scenario,
         confidence=confidence,
@@ -272,9 +245,11 @@ def _recall(shares: Shares, confidence: float, unknown: str, is_counted: bool) -
     if unknown and shares.called[0] > _NEARLY_ALL:
         return Estimate.impossible("nearly every row is called positive, which finds the positives without any skill")
     if unknown or is_counted:
-        return stated(_estimate(shares.recall, confidence))
+        return stated(estimate_of(shares.recall, confidence))
+    if shares.called[0] == 0.0 < shares.recall[0]:
+        return Estimate.impossible("no unlabelled row is called positive, although labelled ones are")
     reason = _CONTRADICTION if shares.contradict else ""
-    return stated(_estimate(shares.recall_within_called(), confidence), reason)
+    return stated(estimate_of(shares.recall_within_called(), confidence), reason)
 
 
 def _auc(
@@ -287,7 +262,9 @@ def _auc(
     rng: np.random.Generator,
 ) -> Estimate:
     """AUC, unless what the ranking alone says about it is too vague or impossible."""
-    free = _estimate(corrected_auc_draws(p, u, priors, rng), confidence)
+    # The corrected AUC assumes no shape of the scores: it decides whether a number is stated. The weighted one has
+    # about 1 − π/2 times its error (punce.judging.ranking), and so an interval that much narrower.
+    free = estimate_of(corrected_auc_draws(p, u, priors, rng), confidence)
     value, scale = (free.value, 1.0) if chances is None else (weighted_auc(p, u, chances), 1.0 - priors[0] / 2)
     low, high = (float(np.clip(value + scale * (end - free.value), 0.0, 1.0)) for end in (free.low, free.high))
     found = Estimate(value, low, high)
@@ -299,7 +276,7 @@ def _auc(
             f"positives of {priors[0]:.2f}"
         )
     if free.high - free.low > _WIDEST_AUC:
-        ends = f"{max(0, free.low):.2f} and {min(1, free.high):.2f}"
+        ends = f"{max(0, free.low):.2f} and {free.high:.2f}" + (", although above 1 is impossible" * (free.high > 1))
         what = f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
         return Estimate.impossible(f"{what} leave it anywhere between {ends}")
     return found
@@ -324,8 +301,8 @@ def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confid
         }
     return MixMetrics(
         prior=float(prior[0]),
-        called=_estimate(called, confidence),
-        **{name: stated(_estimate(values, confidence), unknown) for name, values in numbers.items()},
+        called=estimate_of(called, confidence),
+        **{name: stated(estimate_of(values, confidence), unknown) for name, values in numbers.items()},
     )
 
 
@@ -341,13 +318,13 @@ def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: fl
     accuracy = both + (1 - called) - (prior - both)
     is_kept = bool(abs(both[0] - prior[0] * recall[0]) > 1e-9)  # at a bound: there the estimate would claim certainty
     found = {
-        name: _estimate(values, confidence, at_bound=is_kept)
+        name: estimate_of(values, confidence, at_bound=is_kept)
         for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
     }
     reason = unknown or (_CONTRADICTION if shares.contradict else "")
     return MixMetrics(
         prior=float(prior[0]),
-        called=_estimate(called, confidence),
+        called=estimate_of(called, confidence),
         **{name: stated(estimate, reason) for name, estimate in found.items()},
     )
 
@@ -355,17 +332,6 @@ def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: fl
 _CONTRADICTION = (
     "more positives are called than rows: the share of positives is too high, or labelled rows are easier than others"
 )
-
-
-def stated(estimate: Estimate, reason: str = "") -> Estimate:
-    """The estimate, or none where there is a reason or its interval is too wide to tell anything."""
-    if reason:
-        return Estimate.impossible(reason)
-    if np.isnan(estimate.value):
-        return Estimate.impossible("no row is called positive")
-    if estimate.high - estimate.low > _WIDEST:
-        return Estimate.impossible(f"it may lie anywhere between {estimate.low:.2f} and {estimate.high:.2f}")
-    return estimate
 
 
 def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
@@ -381,19 +347,3 @@ def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
             f"could at prior {prior:g} ({1 - prior / 2:.3f}): the prior is too high, or they were seen in training"
         )
     return tuple(notes)
-
-
-def _estimate(values: Floats, confidence: float, at_bound: bool = False) -> Estimate:
-    """values[0] is the estimate, the rest are draws; the interval always holds the estimate.
-
-    `at_bound`: the estimate was cut off at the end of what is possible, so that the mean of the draws is the better
-    one: 30 of 30 is not 100 %.
-    """
-    value = float(values[0])
-    draws = values[1:][~np.isnan(values[1:])]
-    if np.isnan(value) or len(draws) == 0:
-        return Estimate(value, np.nan, np.nan)
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    if at_bound:
-        value = float(np.mean(draws))
-    return Estimate(value, min(value, float(low)), max(value, float(high)))

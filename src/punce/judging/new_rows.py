@@ -52,8 +52,8 @@ class Seen:
 class NewRows:
     """Counts new rows, in as many batches as there are, and says how they differ from those of the fit."""
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
+    def __init__(self, seen: Seen, *, has_prior: bool = True) -> None:
+        self._seen, self._has_prior = seen, has_prior
         self._scores = np.zeros_like(seen.scores.positive)
         self._columns = np.zeros_like(seen.columns.positive)
         self._outside = np.zeros(len(seen.columns.names), dtype=np.int64)
@@ -82,7 +82,7 @@ class NewRows:
     @cached_property
     def share(self) -> Share:
         """The share of positives among the rows that were added."""
-        return self._seen.scores.share(self._scores)
+        return self._seen.scores.share(self._scores, has_prior=self._has_prior)
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know before using the scores."""

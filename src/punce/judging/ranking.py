@@ -22,7 +22,7 @@ _BEYOND_CHANCE = 3.0  # standard errors of AUC_PU above one half
 
 def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> float:
     """P(a positive scores above another row), ties counting half. O(n log n)."""
-    return float(_shares_below(*score_pair(positive_scores, other_scores)).mean())
+    return float(share_below(*score_pair(positive_scores, other_scores)).mean())
 
 
 def score_pair(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -41,7 +41,7 @@ def is_beyond_chance(p: Floats, u: Floats) -> bool:
 
 def corrected_auc_draws(p: Floats, u: Floats, priors: Floats, rng: np.random.Generator) -> Floats:
     """(AUC_PU − π/2)/(1 − π), not kept in [0, 1]; priors[0] is the estimate, the rest are draws. Shape: (1 + B,)."""
-    of_p, of_u = _shares_below(p, u), _shares_below(u, p)
+    of_p, of_u = share_below(p, u), share_below(u, p)
     error = np.sqrt(of_p.var() / len(p) + of_u.var() / len(u))  # DeLong et al. 1988
     auc_pu = of_p.mean() + error * np.concatenate([[0.0], rng.standard_normal(len(priors) - 1)])
     corrected: Floats = (auc_pu - priors / 2) / (1 - priors)
@@ -122,9 +122,17 @@ def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> 
     return column
 
 
-def _shares_below(values: Floats, others: Floats) -> Floats:
-    """The share of `others` below each value, ties counting half. Shape: (n,)."""
-    others = np.sort(others)
-    below = np.searchsorted(others, values, side="left") + np.searchsorted(others, values, side="right")
-    shares: Floats = below / (2 * len(others))
+def share_below(scores: Floats, others: Floats, counts: Floats | None = None) -> Floats:
+    """For each of `scores` the share of `others` below it; `counts` say how much each of them counts.
+
+    Shape: (n,), (m,), (m,) -> (n,).
+    """
+    if counts is not None:
+        order = np.argsort(others)
+        ordered, total = others[order], np.r_[0.0, np.cumsum(counts[order])]
+        ends = (total[np.searchsorted(ordered, scores, side=side)] for side in ("left", "right"))
+        return np.asarray(sum(ends) / (2 * total[-1]), dtype=np.float64)
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, scores, side="left") + np.searchsorted(ordered, scores, side="right")
+    shares: Floats = below / (2 * len(ordered))  # left and right: a tie counts one half
     return shares

@@ -67,18 +67,19 @@ def influence(probability: Floats, called: Flags, quantity: Quantity) -> Floats:
         return called.astype(np.float64)
     if quantity == "recall" and called.any() and not called.all():
         # hits / (hits + missed): a hit moves it by what is missed, a missed row by what is hit.
-        believed = _doubted(probability)
+        believed = doubted(probability)
         moved: Floats = np.where(called, believed[~called].sum(), believed[called].sum()) / believed.sum()
         return moved
     return np.ones(len(called))
 
 
-def _doubted(probability: Floats) -> Floats:
+def doubted(probability: Floats) -> Floats:
+    """Probabilities that a classifier may have wrong: none is certain, or rows without a hit would prove something."""
     return (1.0 - _DOUBT) * probability + _DOUBT / 2
 
 
 def _spread(probability: Floats) -> Floats:
-    believed = _doubted(probability)
+    believed = doubted(probability)
     return np.sqrt(believed * (1.0 - believed))
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from punce.judging.metrics import Estimate
+from punce.judging.estimates import CONFIDENCE, Estimate, stated
 from punce.judging.ranking import prior_draws
 from punce.judging.used_prior import usable_interval, usable_prior
 from punce.priors import PriorEstimate
@@ -33,10 +33,11 @@ Floats = npt.NDArray[np.float64]
 _BINS = np.linspace(-12.0, 12.0, 241)  # of log-odds; finer than any calibration
 _CENTRES = (_BINS[1:] + _BINS[:-1]) / 2
 _EXTREME = 0.1  # posteriors at a share nearer to 0 or 1 would rest on a few rows
-_CONFIDENCE = 0.9  # of the interval, like all others
 _DIFFERS = 0.99  # of the interval outside of which a share is called different: most files are not
 _SMALLEST = 0.01  # difference of shares that is worth a word, however many rows show it
+_NOTHING = 1e-9  # rounding sets the means of equal probabilities apart by less
 _DRAWS = 1_000
+_NO_PRIOR = "the share among the rows that the model learned from is not known"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,12 @@ class SeenScores:
         low, high = (value, value) if interval is None else interval
         return cls(count(positive), count(unlabelled), (value, low, high), labelled_share, target)
 
-    def share(self, new: Floats, seed: int = 0) -> Share:
-        """The share of positives among rows counted by :func:`count`."""
+    def share(self, new: Floats, seed: int = 0, *, has_prior: bool = True) -> Share:
+        """The share of positives among rows counted by :func:`count`.
+
+        Without `has_prior` the prior had to be assumed: the mixes are compared, and the share has no value. Nor has it
+        one where its interval says nothing: one row has no share of positives.
+        """
         if not new.sum():
             return _no_share("there is no row in which anything is known")
         posterior = self._posteriors(new)
@@ -85,10 +90,11 @@ class SeenScores:
         if np.isnan(k[0]):
             return _no_share("the scores do not tell labelled rows from unlabelled ones")
         value, low, high = self.prior
-        prior = prior_draws(value, (low, high) if low < high else None, _CONFIDENCE, _DRAWS, rng)
+        prior = prior_draws(value, (low, high) if low < high else None, CONFIDENCE, _DRAWS, rng)
         shares = np.clip(1.0 - k * (1.0 - prior), 0.0, 1.0)
-        ends = np.quantile(shares[1:], [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+        ends = np.quantile(shares[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         estimate = Estimate(float(shares[0]), min(float(ends[0]), shares[0]), max(float(ends[1]), shares[0]))
+        estimate = stated(estimate, "" if has_prior else _NO_PRIOR)
         return Share(estimate, float(k[0]), error, self._differs(k, value))
 
     def _half_of_each(self) -> Floats:
@@ -124,7 +130,7 @@ class SeenScores:
 
 
 def _no_share(reason: str) -> Share:
-    return Share(Estimate(np.nan, np.nan, np.nan, reason), k=1.0, k_error=0.0, differs=False)
+    return Share(Estimate.impossible(reason), k=1.0, k_error=0.0, differs=False)
 
 
 def count(probabilities: npt.ArrayLike) -> Floats:
@@ -161,7 +167,7 @@ def _mean_draws(counts: Floats, values: Floats, rng: np.random.Generator, more: 
 def _mixes(p: Floats, u: Floats, t: Floats) -> tuple[Floats, float]:
     """k and its draws, with the standard error; NaN where labelled rows do not stand out from unlabelled ones."""
     apart = p - u
-    if apart[0] <= 3 * apart[1:].std():
+    if apart[0] <= max(_NOTHING, 3 * apart[1:].std()):
         return np.full_like(apart, np.nan), 0.0
     k = (p - t) / np.maximum(apart, apart[0] / 10)  # a draw must not divide by about nothing
     return k, float(k[1:].std())

@@ -76,8 +76,12 @@ def _from_each_threshold(
 def check_rule(rule: Rule) -> None:
     """Refuse a rule that :func:`choose_threshold` does not know."""
     if not isinstance(rule, str):
-        if not 0.0 < float(rule) < 1.0:
-            raise InputError(f"threshold must lie in (0, 1), got {rule!r}")
+        try:
+            value = float(rule)
+        except (TypeError, ValueError):  # None, or a list
+            value = np.nan
+        if not 0.0 < value < 1.0:
+            raise InputError(f"threshold must lie in (0, 1), or be a rule such as 'f1', got {rule!r}")
     elif rule not in ("accuracy", "f1"):
         _parse(rule)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from punce.judging.calibration import PUCalibrator
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate, PriorWarning, estimate_prior, held_out_scores
 from punce.priors.cautions import about_width
-from punce.priors.sample import rows_of
+from punce.priors.result import Z_90
+from punce.priors.sample import EqualScoresError, rows_of
 from punce.scenario import Scenario, label_frequency, population_prior
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +28,6 @@ _GIVEN = "given"
 _ASSUMED = 0.1
 _NEAR = 1e-3  # an estimated prior is kept this far from 0 and 1, where every PU risk degenerates
 _LEAST_WIDTH = 0.01  # of an interval: a narrower one would silence the other estimate
-_Z_90 = 1.645
 _FEWEST_OF_BOTH = 5  # labelled rows of a class, for its mean to have an error that can be known
 _MOST_ERROR = 0.2  # of an estimate that says anything
 _FAR = 3.0  # standard errors
@@ -55,6 +56,10 @@ def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
     n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
     reason = f"with {n_p} labelled and {n_u} unlabelled rows the share of positives cannot be estimated"
     wanted = f"at least {FEWEST_LABELLED} rows of both kinds (30 labelled ones for a number to trust)"
+    if min(n_p, n_u) >= FEWEST_LABELLED:  # enough to try, and all scores were equal
+        wanted = (
+            "columns by which a quick model tells some rows from others, and 30 labelled rows for a number to trust"
+        )
     advice = f"give prior= if you know it; an estimate needs {wanted}"
     return replace(
         given_prior(_ASSUMED, labels, scenario),
@@ -86,9 +91,10 @@ def first_prior(
         return assumed_prior(labels, scenario)
     if len(rows) < len(codes):
         X, scores = (None if part is None else rows_of(part, rows) for part in (X, scores))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(EqualScoresError):
         warnings.simplefilter("ignore", PriorWarning)
         return estimate_prior(X, labels, scores=scores, random_state=seed, scenario=scenario)
+    return assumed_prior(labels, scenario)  # quick models learn nothing from a dozen rows
 
 
 def about_few_labelled(labels: Labels) -> str:
@@ -96,8 +102,8 @@ def about_few_labelled(labels: Labels) -> str:
     n_labelled = int((labels == POSITIVE).sum())
     if n_labelled >= FEWEST_LABELLED:
         return ""
-    rows = f"{n_labelled} labelled row{'s' * (n_labelled > 1)}"
-    return f"{rows}: the ranking is little more than nearness to them; label more rows before relying on it"
+    rows, them = ("1 labelled row", "it") if n_labelled == 1 else (f"{n_labelled} labelled rows", "them")
+    return f"{rows}: the ranking is little more than nearness to {them}; label more rows before relying on it"
 
 
 def is_given(prior: PriorEstimate) -> bool:
@@ -123,7 +129,7 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
     weights /= weights.sum()
     value = float(weights @ values)
     below, above = (
-        float(np.sqrt(weights @ (end**2 + (_Z_90 * (values - value)) ** 2))) for end in (values - lows, highs - values)
+        float(np.sqrt(weights @ (end**2 + (Z_90 * (values - value)) ** 2))) for end in (values - lows, highs - values)
     )
     least = float(first.diagnostics.get("copies", 0.0))
     value = max(value, least)
@@ -159,7 +165,7 @@ def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> Pr
     if min(len(p), len(n)) < _FEWEST_OF_BOTH or not error < _MOST_ERROR:
         reason = "the labelled negatives are too few or too near the positives to tell the share"
         return replace(first, reason=reason)
-    low, high = max(0.0, value - _Z_90 * error), min(1.0, value + _Z_90 * error)
+    low, high = max(0.0, value - Z_90 * error), min(1.0, value + Z_90 * error)
     # What follows from the share is computed where the counts of all rows are known.
     found = first.moved(value, low, high) if first.diagnostics else replace(first, value=value, low=low, high=high)
     return replace(found, method="labelled negatives", warnings=(), reason="", diagnostics={})
@@ -188,7 +194,7 @@ def prior_to_learn_with(first: PriorEstimate, X: Any, codes: Labels, seed: int) 
 
 def disagreement(first: PriorEstimate, both: PriorEstimate) -> str:
     """What to tell a person where the estimate without negatives and that with them differ beyond chance."""
-    errors = [max(e.high - e.low, _LEAST_WIDTH) / (2 * _Z_90) for e in (first, both)]
+    errors = [max(e.high - e.low, _LEAST_WIDTH) / (2 * Z_90) for e in (first, both)]
     if both.reason or first.reason or abs(first.value - both.value) <= _FAR * float(np.hypot(errors[0], errors[1])):
         return ""
     said = "it was given as" if is_given(first) else "without them it is"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,11 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from punce.columns.kinds import first_of
 from punce.errors import InputError
 from punce.models.kinds import plain_rows
+
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -28,20 +32,20 @@ class Columns:
         names = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else None
         return cls(names, int(shape[1]) if len(shape) == 2 else None)
 
-    def take(self, X: Any, estimator: str, *, and_new: bool = False) -> Any:
+    def take(self, X: Any, estimator: str, *, and_new: bool = False, unused: Collection[str] = ()) -> Any:
         """Rows to score with the columns that were learned from, by name where they have names; refuses what lacks one.
 
         `estimator` is whose columns they are, for the error. `and_new` leaves others behind them, for a route that
-        reads by name and says what is new.
+        reads by name and says what is new. `unused` are columns that such a route set aside: they may be missing.
         """
         if self.names is not None:
-            return self._by_name(X, self.names, and_new)
+            return self._by_name(X, self.names, and_new, unused)
         shape = np.shape(X)
         if self.width is not None and len(shape) == 2 and shape[1] != self.width:
             raise InputError(f"X has {shape[1]} features, but {estimator} is expecting {self.width} features as input")
         return X
 
-    def _by_name(self, X: Any, names: tuple[str, ...], and_new: bool) -> Any:
+    def _by_name(self, X: Any, names: tuple[str, ...], and_new: bool, unused: Collection[str]) -> Any:
         """A route that reads positions would score columns in another order without noticing."""
         if not isinstance(X, pd.DataFrame):
             raise InputError("this classifier learned from a table with named columns; give a DataFrame with the same")
@@ -49,9 +53,10 @@ class Columns:
         if tuple(found) == names:
             return X
         count = Counter(found)
+        names = tuple(name for name in names if count[name] or name not in unused)
         if missing := [name for name in names if not count[name]]:
             raise InputError(
-                f"columns the classifier learned from are missing: {missing[:5]}; it has {list(X.columns)[:8]}"
+                f"columns the classifier learned from are missing: {_quoted(missing)}; the table has {_quoted(found)}"
             )
         if twice := [name for name in dict.fromkeys(names) if count[name] > 1]:
             raise InputError(f"column names occur twice: {twice[:5]}; rename or remove one of each")
@@ -59,11 +64,16 @@ class Columns:
         return X.iloc[:, [*(found.index(name) for name in names), *new]]
 
 
+def _quoted(names: list[str]) -> str:
+    return first_of(list(map(repr, names)), _SHOWN)
+
+
 class ReadsColumns:
     """The part of PUClassifier that remembers the columns of a fit and finds them in new rows."""
 
     kind: str
     kind_: str
+    _route: Any
     _columns: Any  # Columns; its parts are None where rows have no columns
 
     def _remember_columns(self, X: Any) -> None:
@@ -81,7 +91,8 @@ class ReadsColumns:
     def _rows(self, X: Any) -> Any:
         """New rows as the route expects them; says if there is no fit yet."""
         check_is_fitted(self, "classes_")
-        return self._columns.take(plain_rows(X), type(self).__name__, and_new=self.kind_ == "table")
+        of_table = {"and_new": True, "unused": self._route.unused_columns} if self.kind_ == "table" else {}
+        return self._columns.take(plain_rows(X), type(self).__name__, **of_table)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn may hand over: two classes, and what the kind of rows can have."""

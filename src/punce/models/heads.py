@@ -133,7 +133,10 @@ def drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[n
     drawn = []
     for value in np.unique(labels):
         rows = np.flatnonzero(labels == value)
-        summed = np.cumsum(weights[rows])
+        if value == NEGATIVE and not weights[rows].any():
+            continue  # the caller wants none of them
+        # A part of the rows may hold only labelled ones of weight 0, which then count alike.
+        summed = np.cumsum(weights[rows] if weights[rows].any() else np.ones(len(rows)))
         # One random offset for all steps: systematic sampling
         steps = (np.arange(len(rows)) + np.random.default_rng(seed).random()) * summed[-1] / len(rows)
         drawn.append(rows[np.searchsorted(summed, steps, side="right")])
@@ -181,7 +184,7 @@ def loss_of(settings: FitSettings, labels: Labels) -> ContrastiveLoss:
     """The loss that was asked for, which `settings.used` then holds as it was built."""
     options = settings.configs.get("loss", {})
     if settings.loss == "punce" and (labels == NEGATIVE).any():
-        # With labels of both classes the paper's weights leave next to nothing to a row's own view (docs/paper.md).
+        # With labels of both classes the paper's weights leave next to nothing to a row's own view (docs/training.md).
         options = {"weighting": "posterior", **options}
     loss = build_loss(settings.loss, settings.prior, **options)
     settings.used["loss"] = repr(loss)

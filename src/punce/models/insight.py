@@ -61,7 +61,7 @@ class Insight(ReadsColumns):
         `drop` is how much the AUC of labelled against unlabelled rows falls when the column's values are shuffled, on
         rows and with models that were held out of each other, with a 90 % interval. A column whose interval holds 0
         is not known to matter. Computed when first asked for, in about a second; saved with the classifier if it was.
-        Of tables with more than 200 columns, 100 are measured; the others have drop 0 and no interval.
+        Of tables with more than 200 columns, 20 to 100 are measured; the others have drop 0 and no interval.
         """
         rows = [asdict(each) for each in self._importances()]
         frame = pd.DataFrame(rows).rename(columns={"name": "column"})

@@ -52,6 +52,7 @@ TEXT_EPOCHS = 25
 """At most; with more, both begin to memorise the labelled rows."""
 _FOLDS = 3  # of the cross-fit: each costs one more head, which is cheap on frozen features
 _FEWEST = 50  # labelled rows below which the held-out ones are too few to choose by
+_ROWS_AT_ONCE = 65_536
 
 
 class NetworkRoute:
@@ -90,7 +91,7 @@ class NetworkRoute:
         automatic = PretrainConfig(
             epochs=settings.epochs_of("pretrain") or automatic_epochs(len(own)), batch_size=batch_size(len(own))
         )
-        # Known negatives shape the features, too; the loss is told the prior of the rows whose class nobody knows.
+        # Known negatives shape the features, too; the loss is told the prior of the rows of unknown class.
         classes = settings.known_classes(labels)[train.numpy()]
         told = replace(settings, prior=settings.prior_of_rest(labels))
         if encoder_saw_labels(settings):
@@ -177,7 +178,7 @@ class NetworkRoute:
         return route
 
 
-# Training rows scored by heads that did not see them, so that a ranked list does not flatter the model. A head on
+# Training rows scored by heads that did not see them, so that a ranked list is not too good. A head on
 # frozen features is cheap to train once more without each fold. The encoder is not: where the contrastive loss used
 # labels, it knows those of its training rows, and they are marked as seen.
 
@@ -286,9 +287,11 @@ def as_tensor(X: Any) -> Tensor:
     if x.dim() == 4:
         return x
     x = x.float()
-    if not bool(x.isfinite().all()):
-        row = int((~x.isfinite().all(1)).nonzero()[0])
-        raise InputError(f"row {row} of the embeddings holds a NaN or infinite value; drop or fill it")
+    for start in range(0, len(x), _ROWS_AT_ONCE):  # in parts: the test makes copies of its rows
+        is_good = x[start : start + _ROWS_AT_ONCE].isfinite().all(1)
+        if not bool(is_good.all()):
+            row = start + int((~is_good).nonzero()[0])
+            raise InputError(f"row {row} of the embeddings holds a NaN or infinite value; drop or fill it")
     return x
 
 
@@ -332,6 +335,9 @@ def check_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+    except RuntimeError as error:  # its words list all that torch was ever built for
+        raise InputError(f"device must be auto, cpu, cuda or cuda:NUMBER, got {name!r}") from error
+    try:
         torch.empty(0, device=device)  # a name that torch knows may still be a device this machine does not have
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0]

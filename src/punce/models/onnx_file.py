@@ -62,7 +62,7 @@ def _linear(route: Route, kind: str, width: int, names: Sequence[str] | None) ->
     rows = np.random.default_rng(0).normal(size=(_TRIED, width)) * 3.0
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about rows that nobody gave
+            warnings.simplefilter("ignore", UserWarning)  # about made-up rows
             bias = float(score(np.zeros((1, width)))[0])
             weights = score(np.eye(width)) - bias
             found = score(rows)

@@ -71,7 +71,7 @@ class FitSettings:
         return config
 
     def prior_of_rest(self, labels: Labels) -> float:
-        """The share of positives among the rows of label 0 whose class nobody knows."""
+        """The share of positives among the rows of label 0 whose class is not known."""
         return prior_of_rest(self.prior, labels, self.truths)
 
     def known_classes(self, labels: Labels) -> Labels:

@@ -74,6 +74,11 @@ class TableRoute:
         """Columns whose values are names: a file of new rows must not be read as if 01 were the number 1."""
         return tuple(column.name for column in self._encoder.columns if isinstance(column, CategoryColumn))
 
+    @property
+    def unused_columns(self) -> frozenset[str]:
+        """Columns that the fit set aside (empty, constant, names of rows): new rows need not have them."""
+        return frozenset(self._encoder.left_out)
+
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
         frame = as_frame(X)

@@ -36,7 +36,8 @@ _INNER, _WORDS = "vectors.", "words."
 
 
 class TextRoute:
-    """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; without one, word counts.
+    """What "auto" does: the encoder that PUNCE_TEXT_ENCODER names, frozen; else static vectors, if they are installed;
+    else word counts.
 
     Frozen embeddings or reduced word counts, features learned from them and the counts of all words are candidates for
     several heads. Where a loss or risk is named, contrastive features by a network, then a linear head. With
@@ -68,7 +69,8 @@ class TextRoute:
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Learn from texts that :meth:`prepare` has seen; the reader holds rows out."""
-        return replace(self._reader.fit(as_texts(X), labels, settings), notes=self._notes)
+        fitted = self._reader.fit(as_texts(X), labels, settings)
+        return replace(fitted, notes=(*self._notes, *fitted.notes))
 
     def score(self, X: Any) -> Floats:
         """Scores of the linear head, NaN for a text without any known word. Shape: (n,)."""

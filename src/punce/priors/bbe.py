@@ -17,12 +17,10 @@ import numpy.typing as npt
 
 from punce.errors import InputError
 from punce.priors.features import Float
-from punce.priors.result import RawEstimate, bound_of, require_at_least, require_one_of
+from punce.priors.result import Z_90, RawEstimate, bound_of, require_at_least, require_one_of
 from punce.priors.sample import PriorEstimator, Sample, Scores
 from punce.priors.score_counts import Above, ScoreCounts, count, wilson
 
-Z_90 = 1.645
-"""Two-sided 90 % normal quantile."""
 _PENALTIES = ("wilson", "hoeffding")
 
 

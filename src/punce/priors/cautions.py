@@ -66,7 +66,7 @@ def about_estimate(method: str, estimate: RawEstimate) -> list[str]:
         cautions.append(
             f"{method}: the estimate {estimate.value:.2f} is the largest this method can give, so the data did not "
             "choose it: nearly all unlabelled rows are positive, or the method finds nothing that tells them from "
-            "the labelled ones; compare method='all'"
+            "the labelled ones; compare the other methods (punce prior; method='all' in Python)"
         )
     if estimate.bound == "lower":
         cautions.append(
@@ -96,7 +96,7 @@ def about_agreement(estimates: Sequence[PriorEstimate], spread: float) -> list[s
     return [
         f"the estimators disagree by {spread:.2f}: {low.method} says {low.value:.2f}, {high.method} "
         f"{high.value:.2f} (median {np.median([e.value for e in estimates]):.2f}); kernel and tree methods on raw "
-        "features err most, so trust those on scores first (bbe, tedn, dedpul), and label a random sample of "
+        "features err most, so trust those on scores first (combined, roc, bbe, dedpul), and label a random sample of "
         "unlabelled rows by hand to settle it"
     ]
 

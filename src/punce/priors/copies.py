@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from typing import Any, NamedTuple
 
@@ -40,7 +41,8 @@ def _first_equal(values: Any, is_p: npt.NDArray[np.bool_]) -> npt.NDArray[np.int
         ends = itertools.pairwise(matrix.indptr.tolist())
         keys = [(matrix.indices[a:b].tobytes(), matrix.data[a:b].tobytes()) for a, b in ends]
     else:
-        keys = [row.tobytes() for row in np.ascontiguousarray(values)]
+        # Digests: the bytes of all rows would be another copy of them.
+        keys = [hashlib.blake2b(row, digest_size=16).digest() for row in np.ascontiguousarray(values)]
     first: dict[Any, int] = {}
     found = np.empty(len(keys), dtype=np.intp)
     for row in np.argsort(~is_p, kind="stable").tolist():

@@ -44,8 +44,9 @@ def run_all(
             failures[name] = str(error)
     if not estimates:
         raise InputError(f"no estimator could be run: {failures}")
-    # An estimate on the end of its range was not chosen by the data, so it takes no part in the agreement.
-    free = [e for e in estimates if e.diagnostics["bound"] is None] or estimates
+    # An estimate on the end of its range was not chosen by the data, and one that cannot be known is a placeholder:
+    # neither takes part in the agreement.
+    free = [e for e in estimates if e.diagnostics["bound"] is None and not e.reason] or estimates
     values = [e.value for e in free]
     spread = max(values) - min(values)
     shared = (*about_sample(sample), *about_scores(sample), *about_agreement(free, spread))

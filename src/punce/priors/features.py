@@ -35,6 +35,7 @@ MAX_COLUMNS = 256
 """Wider dense matrices (pixels, embeddings) are projected before trees see them."""
 PROJECTED = 50
 _ROWS_FOR_COMPONENTS = 10_000  # enough to find the leading directions
+_MOST_CELLS = 100_000_000  # completed and projected at once: each of a few copies takes 400 MB
 _TREE_BINS = 200  # below the 255 of scikit-learn's boosting, which then cuts nothing itself
 
 
@@ -72,7 +73,7 @@ class Rows:
         if self.values.shape[1] <= MAX_COLUMNS:
             return self
         note = f"{self.values.shape[1]} columns were projected to {PROJECTED} principal components"
-        projected = _principal_components(_complete(self), PROJECTED).astype(np.float32)
+        projected = _projected(self).astype(np.float32)
         return Rows(projected, np.zeros(projected.shape[1], dtype=bool), (*self.notes, note))
 
     @cached_property
@@ -141,7 +142,7 @@ def _from_numbers(values: npt.NDArray[Any]) -> Rows:
     matrix = _two_dimensional(values)
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got an array of {matrix.dtype}")
-    as_float = matrix.astype(np.float32)
+    as_float = matrix.astype(np.float32, copy=False)
     infinite = np.isinf(as_float)
     if infinite.any():
         row, column = (int(i) for i in np.argwhere(infinite)[0])
@@ -181,16 +182,16 @@ def _from_sparse(X: Any, notes: tuple[str, ...] = ()) -> Rows:
 
 
 def _without_constants(values: Float32) -> Rows:
-    missing = np.isnan(values)
-    low = np.where(missing, np.inf, values).min(axis=0)
-    high = np.where(missing, -np.inf, values).max(axis=0)
+    low, high = (extreme.reduce(values, axis=0) for extreme in (np.fmin, np.fmax))  # without the missing cells
     # A column that is one number or missing still says something: which rows miss it.
-    useful = (high > low) | ((high == low) & missing.any(axis=0))
+    useful = (high > low) | ((high == low) & np.isnan(values).any(axis=0))
     if not useful.any():
         raise InputError(
             f"all {values.shape[1]} feature columns are constant or empty, so labelled and unlabelled rows look the "
             "same; give features that differ between rows"
         )
+    if useful.all():
+        return Rows(values, np.zeros(len(useful), dtype=bool))
     dropped = int((~useful).sum())
     notes = (f"{dropped} constant or empty columns were left out",) if dropped else ()
     return Rows(values[:, useful], np.zeros(int(useful.sum()), dtype=bool), notes)
@@ -206,23 +207,67 @@ def _quantile_codes(rows: Rows) -> Float32:
     return codes
 
 
+@dataclass(frozen=True)
+class _Completion:
+    """Makes rows complete: no NaN, categories one-hot, unit variance.
+
+    A missing number becomes the median and keeps a flag column.
+    """
+
+    categorical: npt.NDArray[np.bool_]
+    codes: npt.NDArray[np.int64]
+    imputer: SimpleImputer | None
+    scaler: StandardScaler
+
+    @classmethod
+    def fit(cls, values: Float32, categorical: npt.NDArray[np.bool_]) -> _Completion:
+        numbers, imputer = values[:, ~categorical], None
+        if np.isnan(numbers).any():  # the imputer would copy a complete matrix too
+            imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True).fit(numbers)
+        found = cls(categorical, common_codes(values, categorical, MAX_CATEGORIES), imputer, StandardScaler())
+        found.scaler.fit(found._unscaled(values))
+        return found
+
+    def __call__(self, values: Float32) -> Float32:
+        scaled: Float32 = self.scaler.transform(self._unscaled(values))
+        return scaled
+
+    def _unscaled(self, values: Float32) -> Float32:
+        numbers = values[:, ~self.categorical]
+        if self.imputer is not None:
+            numbers = self.imputer.transform(numbers)
+        return np.hstack([numbers, has_code(values, self.codes)], dtype=np.float32)
+
+
 def _complete(rows: Rows) -> Float32:
-    """No NaN, categories one-hot, unit variance; a missing number becomes the median and keeps a flag column."""
     values = np.asarray(rows.values)
-    numbers = values[:, ~rows.categorical]
-    if np.isnan(numbers).any():  # the imputer would copy a complete matrix too
-        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        numbers = imputer.fit_transform(numbers)
-    categories = has_code(values, common_codes(values, rows.categorical, MAX_CATEGORIES))
-    scaled: Float32 = StandardScaler().fit_transform(np.hstack([numbers, categories], dtype=np.float32))
-    return scaled
+    return _Completion.fit(values, rows.categorical)(values)
+
+
+def _projected(rows: Rows) -> Float:
+    """Complete rows on their leading components; very many rows part by part, with what a sample says of all."""
+    values = np.asarray(rows.values)
+    if values.size <= _MOST_CELLS:
+        return _principal_components(_complete(rows), PROJECTED)
+    some = values[_sample(len(values))]
+    complete = _Completion.fit(some, rows.categorical)
+    components = PCA(PROJECTED, random_state=0).fit(complete(some))
+    parts = np.array_split(values, -(-values.size // (_MOST_CELLS // 10)))
+    return _on_one_scale(np.concatenate([components.transform(complete(part)) for part in parts]))
+
+
+def _sample(n: int) -> npt.NDArray[np.intp]:
+    return np.sort(np.random.default_rng(0).permutation(n)[:_ROWS_FOR_COMPONENTS])
 
 
 def _principal_components(matrix: Any, width: int) -> Float:
     """Projection on the leading components, which a sample of the rows determines well enough."""
-    chosen = np.sort(np.random.default_rng(0).permutation(matrix.shape[0])[:_ROWS_FOR_COMPONENTS])
     model = TruncatedSVD if sparse.issparse(matrix) else PCA
-    projected = np.asarray(model(width, random_state=0).fit(matrix[chosen]).transform(matrix))
+    found = model(width, random_state=0).fit(matrix[_sample(matrix.shape[0])])
+    return _on_one_scale(np.asarray(found.transform(matrix)))
+
+
+def _on_one_scale(projected: npt.NDArray[Any]) -> Float:
     # One scale for all components keeps the geometry; distances then do not depend on units.
     scale = float(projected.std())
     return projected.astype(np.float64) / (scale if scale > 0 else 1.0)

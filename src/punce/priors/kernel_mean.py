@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from punce.priors.features import Float, Float32
-from punce.priors.result import RawEstimate, bisect, bound_of, require_at_least
+from punce.priors.result import Z_90, RawEstimate, bisect, bound_of, require_at_least
 from punce.priors.sample import PriorEstimator, Sample
 
 _CEILING = 0.98
@@ -100,7 +100,7 @@ class KM2(PriorEstimator):
         ]
         # Subsets without replacement vary by √(1/m − 1/n); the full sample by √(1/n).
         shrink = math.sqrt(m_p / max(1, len(p) - m_p))
-        return 1.645 * float(np.std(values, ddof=1)) * min(1.0, shrink)
+        return Z_90 * float(np.std(values, ddof=1)) * min(1.0, shrink)
 
 
 @dataclass(frozen=True)

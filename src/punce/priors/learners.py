@@ -1,4 +1,4 @@
-"""Several quick views of the same rows: an estimate that only one learner supports is not one to bet on.
+"""Several quick views of the same rows: an estimate that only one learner supports is not reliable.
 
 Boosting cuts columns, a linear model adds them up, a kernel model follows smooth curves. With about a hundred labels
 the two ridge models rank better than boosting on most tables, in a tenth of its time.

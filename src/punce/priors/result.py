@@ -1,6 +1,6 @@
 """What an estimator found, what the caller gets, and the warning class.
 
-`value`, `low` and `high` always speak of the share of positives among the **unlabelled** rows; the population prior
+`value`, `low` and `high` are always the share of positives among the **unlabelled** rows; the population prior
 and the label frequency that follow from it are carried beside it, so that nobody converts by hand.
 """
 
@@ -16,9 +16,12 @@ import pandas as pd
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.notebook import html_table
-from punce.scenario import label_frequency, population_prior, prior_from_label_frequency
+from punce.scenario import Scenario, label_frequency, population_prior, prior_from_label_frequency
 
 Bound = Literal["lower", "upper"]
+
+Z_90 = 1.645
+"""Two-sided 90 % normal quantile: every interval here is of 90 %."""
 
 
 class PriorWarning(UserWarning):
@@ -58,6 +61,7 @@ def bisect(is_below: Callable[[float], bool], high: float, halvings: int) -> tup
 
 def share_of_label_frequency(c: float, n_p: int, n_u: int) -> tuple[float, Bound | None]:
     """π = (n_P/n_U)(1 − c)/c, and the end of the range it sits on: there are no more positives than rows."""
+    # At this c every unlabelled row is positive. A little above it, for what rounding leaves.
     if c <= n_p / (n_p + n_u) * (1.0 + 1e-9):
         return 1.0, "upper"
     return prior_from_label_frequency(min(c, 1.0), n_p, n_u), "lower" if c >= 1.0 else None
@@ -131,10 +135,10 @@ class PriorEstimate:
         """The estimate as a notebook shows it."""
         return _as_html([self], self.warnings)
 
-    def among(self, labels: Labels) -> PriorEstimate:
+    def among(self, labels: Labels, scenario: Scenario) -> PriorEstimate:
         """What follows from the share for all rows of a file, of which the estimate saw some that were drawn."""
         n_p, n_u = (int((labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
-        counted = {**self.diagnostics, "n_labelled": n_p, "n_unlabelled": n_u}
+        counted = {**self.diagnostics, "n_labelled": n_p, "n_unlabelled": n_u, "scenario": scenario}
         return replace(self, diagnostics=counted).moved(self.value, self.low, self.high)
 
     def as_dict(self) -> dict[str, Any]:
@@ -155,7 +159,7 @@ class PriorTable:
 
     Iterates over the estimates that were computed; ``table["bbe"]`` picks one by name. `failures` holds the reason of
     each estimator that could not be run. `spread` is the largest minus the smallest value among the estimators
-    without a bound warning, `median` their median.
+    whose share can be known and lies on no end of its range, `median` their median.
     """
 
     estimates: tuple[PriorEstimate, ...]
@@ -186,9 +190,9 @@ class PriorTable:
             self.estimates, (f"median {self.median:.3f}, spread {self.spread:.3f}", *failed, *self.warnings)
         )
 
-    def among(self, labels: Labels) -> PriorTable:
+    def among(self, labels: Labels, scenario: Scenario) -> PriorTable:
         """What follows from the shares for all rows of a file, of which the estimates saw some that were drawn."""
-        return replace(self, estimates=tuple(estimate.among(labels) for estimate in self.estimates))
+        return replace(self, estimates=tuple(estimate.among(labels, scenario) for estimate in self.estimates))
 
     def to_frame(self) -> pd.DataFrame:
         """One row per estimator, in the catalogue's order."""

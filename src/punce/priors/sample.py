@@ -116,10 +116,14 @@ class Sample:
         return self.rows.for_kernels(np.concatenate([p, u])), len(p), (*self.rows.notes, *notes)
 
 
+class EqualScoresError(InputError):
+    """All scores are the same number: no estimator can say anything."""
+
+
 def split_scores(scores: Float, is_p: npt.NDArray[np.bool_], notes: tuple[str, ...] = ()) -> Scores:
     """Scores of the two groups; refuses scores that cannot rank."""
     if scores.min() == scores.max():
-        raise InputError(
+        raise EqualScoresError(
             f"all {len(scores)} scores are equal to {scores[0]:g}, so nothing tells labelled from unlabelled rows: "
             "the share of positives cannot be estimated; give more informative features or scores"
         )

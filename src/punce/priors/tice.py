@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.columns.bins import quantile_bins
-from punce.priors.bbe import Z_90
 from punce.priors.features import Rows
-from punce.priors.result import RawEstimate, require_at_least, require_one_of, share_of_label_frequency
+from punce.priors.result import Z_90, RawEstimate, require_at_least, require_one_of, share_of_label_frequency
 from punce.priors.sample import PriorEstimator, Sample
 from punce.priors.score_counts import wilson
 

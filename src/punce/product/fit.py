@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,24 @@ from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+from punce.judging.estimates import Estimate
+from punce.judging.judgement import Mix
+from punce.judging.metrics import MixMetrics
+from punce.judging.used_prior import is_given, usable_prior
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
-from punce.product.page import report_content, started_map
-from punce.product.plan import DataOptions, ModelOptions, RunFolder, RunOptions, Say, read_and_check
+from punce.product.page import are_held_out, report_content, started_map
+from punce.product.plan import (
+    DataOptions,
+    ModelOptions,
+    RunFolder,
+    RunOptions,
+    Say,
+    option_in_words,
+    read_and_check,
+)
 from punce.product.ranking import Ranking, ranking_of
 from punce.product.review.refit import Reviewed, finish_review
 from punce.report import write_report
@@ -73,11 +85,14 @@ def run_fit(
     with folder.held(say):
         X = data.features  # pictures were decoded once, while they were read
         noted = _fit(classifier, X, data.labels, folder, reviewed)
-        noted = (f"{data.drawn.in_words()}; every row is scored", *noted) if data.drawn else noted
+        if data.drawn is not None:
+            _tell_of_file(classifier, data.drawn.labels)
+            noted = (f"{data.drawn.in_words()}; every row is scored", *noted)
         outcome = FitOutcome(out, classifier, data, noted, ranking_of(classifier, data, source), reviewed)
         if collectives.rank() == 0:
             ran = {"setting": classifier.setting_, **classifier.ran_}
             _write_results(outcome, checked, X, {**config, "ran": ran})
+            # After all files: "finished" promises them. The audit follows, because it reads a finished run.
             folder.finish(reading=_reading(data), ran=ran)
             if reviewed is not None:
                 finish_review(out)
@@ -134,8 +149,33 @@ def _fit(
         except InputError:
             folder.forget()
             raise
+    # Warnings of other kinds (deprecations, overflows within a library) are for developers.
     warned = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    return tuple(dict.fromkeys([*classifier.notes_, *warned, *_about_seen(classifier, labels)]))
+    noted = [*classifier.notes_, *warned, *_about_seen(classifier, labels), *classifier.metrics_.notes]
+    return tuple(dict.fromkeys(noted))
+
+
+def _tell_of_file(classifier: PUClassifier, labels: Labels) -> None:
+    """What rests on how many rows there are of each kind, for the whole file: the fit has counted the drawn rows.
+
+    Quality over the population needs the shares from the start; it is not stated, and asking for it was refused.
+    """
+    scenario = classifier.scenario
+    for name in ("prior_", "first_prior_", "second_prior_", "both_prior_"):
+        if (prior := getattr(classifier, name)) is not None:
+            setattr(classifier, name, prior.among(labels, scenario))
+    if scenario == "case_control":  # the population is U, of which any random part tells the same
+        return
+    beta, gamma = RowLabels.of(labels).shares
+    prior = usable_prior(classifier.prior_)
+    share = Mix(prior, beta, gamma).share
+    classifier.prior_ = replace(classifier.prior_, population_prior=share)
+    none = Estimate.impossible("the labelled rows have another share among the drawn rows than in the file")
+    population = MixMetrics(share, called=none, precision=none, accuracy=none, f1=none)
+    classifier.metrics_ = replace(classifier.metrics_, population=population)
+    if (seen := classifier._seen) is not None:
+        scores = replace(seen.scores, labelled_share=beta - gamma * prior / (1.0 - prior))
+        classifier._seen = replace(seen, scores=scores)
 
 
 def _about_seen(classifier: PUClassifier, labels: Labels | None) -> tuple[str, ...]:
@@ -216,11 +256,17 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     numbers = [f"  - {name}: {estimate.in_words()}" for name, estimate in metrics.five.items() if not estimate.reason]
     numbers += [f"  - {', '.join(names)}: cannot be estimated: {reason}" for reason, names in metrics.reasons.items()]
     share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {prior.method})"
+    share = f"{prior.value:g} ({prior.method})" if is_given(prior) and prior.low == prior.high else share
     share = f"cannot be estimated; {prior.value:.3f} was assumed" if prior.reason else share
     n_p, n_u, n_n = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     known = f"{n_n} labelled negatives" if n_n else "no negatives were known"
     is_counted = metrics.basis == "pnu"
-    sample = "are random samples of their classes" if is_counted else "are a random sample of the positives"
+    sample = (
+        f"labelled rows are {'random samples of their classes' if is_counted else 'a random sample of the positives'}"
+    )
+    sample = "rows grouped with the labelled ones are the positives" if classifier.labelling == "biased" else sample
+    is_held_out = are_held_out(classifier, data.labels)
+    on = "on rows held out of training" if is_held_out else "by a model that saw the labelled row"
     caution = "" if is_counted else "They are estimates without negatives: check"
     lines = [
         "# Model card",
@@ -229,13 +275,13 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         "",
         f"- setting {classifier.setting_}: learned from {n_p} labelled positives and {n_u} unlabelled rows; {known}",
         f"- share of positives among the unlabelled rows: {share}",
-        f"- {metrics.basis_in_words}, on rows held out of training, for {target_in_words(classifier)}:",
+        f"- {metrics.basis_in_words}, {on}, for {target_in_words(classifier)}:",
         *numbers,
         f"- a row is called positive from probability {classifier.threshold_:.3f} on",
         f'- trained: {ran_in_words(classifier.ran_)}; the settings of every stage are under "ran" in config.json',
         f"- options: {_options_in_words(classifier)}",
         "",
-        f"These numbers hold if the labelled rows {sample} and new rows come from the same",
+        f"These numbers hold if the {sample} and new rows come from the same",
         f"source. {caution or 'Check'} a sample of the top rows by hand before relying on them.",
         *(["", "Warnings:", ""] + [f"- {text}" for text in noted] if noted else []),
         "",
@@ -244,7 +290,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
 
 
 def target_in_words(classifier: PUClassifier) -> str:
-    """Whom the numbers are for."""
+    """Which rows the numbers are for."""
     return "the unlabelled rows" if classifier.metrics_.target == "unlabelled" else "new rows of the population"
 
 
@@ -252,4 +298,5 @@ def _options_in_words(classifier: PUClassifier) -> str:
     """The arguments that had an effect."""
     asked = {**classifier.get_params(deep=False), "encoder": classifier.encoder_}
     way = check_options(classifier.kind_, asked)
-    return ", ".join(f"{name} {asked[name]}" for name in ("encoder", *ALWAYS, *way.options))
+    names = [name for name in ("encoder", *ALWAYS, *way.options) if name != "epochs" or asked[name] is not None]
+    return ", ".join(f"{name} {option_in_words(asked[name])}" for name in names)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from punce.classifier import PUClassifier
-from punce.judging.importance import CONFIDENCE
+from punce.judging.estimates import CONFIDENCE
 from punce.options import EXPLAINED
 from punce.report.content import ColumnImportance, Importances, RowReason
 from punce.report.json_tree import encode

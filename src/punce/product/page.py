@@ -61,7 +61,7 @@ def report_content(
         title=f"Positives in {PurePath(data.source).name}",
         data=_data_facts(data, checked),
         prior=_prior_facts(classifier),
-        quality=_quality(classifier),
+        quality=_quality(classifier, data.labels),
         threshold=Threshold(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
@@ -92,6 +92,7 @@ def _rule_in_words(rule: Rule) -> str:
 
 def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
     assert data.labels is not None
+    found = {finding.message for finding in checked.findings}
     return DataFacts(
         name=PurePath(data.source).name,
         kind=data.kind,
@@ -99,7 +100,7 @@ def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
         labelled=int((data.labels == POSITIVE).sum()),
         unlabelled=int((data.labels == UNLABELLED).sum()),
         negatives=int((data.labels == NEGATIVE).sum()),
-        notes=data.notes,
+        notes=tuple(note for note in data.notes if note not in found),  # the check repeats some
         findings=tuple((finding.severity, finding.message) for finding in checked.findings),
     )
 
@@ -118,7 +119,7 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
 
 
 def _sensitivity(classifier: PUClassifier, unlabelled: np.ndarray) -> tuple[SensitivityRow, ...]:
-    """The table speaks of the unlabelled rows: probabilities and threshold of another target are brought to theirs."""
+    """The table is about the unlabelled rows: probabilities and threshold of another target are brought to theirs."""
     prior, metrics = usable_prior(classifier.prior_), classifier.metrics_
     mix = metrics.unlabelled
     share = prior if metrics.target == "unlabelled" else metrics.population.prior
@@ -132,16 +133,22 @@ def _sensitivity(classifier: PUClassifier, unlabelled: np.ndarray) -> tuple[Sens
     return tuple(replace(row, **told) if abs(row.prior - prior) < 1e-9 else row for row in rows)
 
 
-def _quality(classifier: PUClassifier) -> Quality:
+def are_held_out(classifier: PUClassifier, labels: Labels) -> bool:
+    """Whether some labelled row was scored by a model that did not learn from it; a single one cannot be left out."""
+    return not classifier.seen_in_training_[labels == POSITIVE].all()
+
+
+def _quality(classifier: PUClassifier, labels: Labels) -> Quality:
     metrics = classifier.metrics_
     return Quality(
         {name: Interval(**encode(estimate)) for name, estimate in metrics.five.items()},  # NaN becomes None
         confidence=metrics.confidence,
-        n_positive=metrics.n_positive,
+        n_positive=metrics.n_positive if are_held_out(classifier, labels) else 0,  # the page then names none
         n_unlabelled=metrics.n_unlabelled,
         n_negative=metrics.n_negative if metrics.basis == "pnu" else 0,
         over="the unlabelled rows" if metrics.target == "unlabelled" else "rows of the population",
         notes=metrics.notes,
+        by_groups=classifier.labelling == "biased",
     )
 
 
@@ -214,10 +221,19 @@ def _unsure(classifier: PUClassifier, data: UserData, X: Any) -> TopRows:
 
 
 def _training(history: list[dict[str, Any]]) -> dict[str, tuple[dict[str, float | None], ...]]:
-    stages: dict[str, list[dict[str, float | None]]] = {}
+    """The numbers of every training; a stage that begins anew, as for another loss, is a training of its own."""
+    trainings: dict[str, list[dict[str, float | None]]] = {}
+    begun: dict[str, int] = {}  # how often a stage has begun
+    last_step: dict[str, float] = {}
     for row in history:
         numbers: dict[str, float | None] = {
             key: float(value) for key, value in row.items() if isinstance(value, int | float) and key != "step"
         }
-        stages.setdefault(str(row.get("stage", "training")), []).append(numbers)
-    return {stage: tuple(rows) for stage, rows in stages.items()}
+        stage = str(row.get("stage", "training"))
+        step = row.get("step", len(history))
+        if stage not in begun or step < last_step[stage]:
+            begun[stage] = begun.get(stage, 0) + 1
+        last_step[stage] = step
+        name = stage if begun[stage] == 1 else f"{stage}, training {begun[stage]}"
+        trainings.setdefault(name, []).append(numbers)
+    return {name: tuple(rows) for name, rows in trainings.items()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from punce.data import DataCheck, UserData, check, read, read_at_most
+from punce.data import DataCheck, TableEncoder, UserData, check, read, read_at_most
 from punce.data.image_files import ImageFiles
 from punce.data.read import check_request
 from punce.errors import InputError
@@ -87,8 +87,8 @@ class ModelOptions:
     prior: float | str | tuple[float, float, float] = "auto"
     scenario: Scenario = "single_set"
     target: Target = "unlabelled"
-    labelling: str = "random"
     """The run's ranked list is of the unlabelled rows of the file; PUClassifier's own default is the population."""
+    labelling: str = "random"
     threshold: float | str = "accuracy"
     epochs: int | None = None
     device: str = "auto"
@@ -283,6 +283,8 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOption
     asked = model.arguments()
     model.check()
     data, _ = read_and_check(source, model, run, say)
+    if data.kind == "table":
+        TableEncoder.fit(data.features)  # refuses a table without a column to learn from
     reviewed = run.reviewed(source, data)
     model = model.with_share(reviewed)
     resumes = RunFolder(out, run.config(source, model, data, reviewed)).resumes()
@@ -290,4 +292,9 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOption
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
     known = f" and {n_negative:,} labelled negatives (setting pnu)" if n_negative else ""
-    return f"would learn with {how}{known}, prior {model.prior}, and {where}"
+    return f"would learn with {how}{known}, prior {option_in_words(model.prior)}, and {where}"
+
+
+def option_in_words(value: Any) -> str:
+    """The value of an option; a prior with its interval is three numbers."""
+    return "{:.3f} ({:.3f} to {:.3f})".format(*value) if isinstance(value, tuple) else str(value)

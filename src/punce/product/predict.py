@@ -25,7 +25,7 @@ from punce.data.reading_options import applying_reading, was_asked
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
 from punce.errors import InputError
-from punce.judging.metrics import Estimate
+from punce.judging.estimates import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
@@ -86,7 +86,8 @@ def run_predict(
     `written` says how the file is written (sep, encoding, header, decimal, table) where that is not to be found out.
     """
     check_output(out)
-    refuse_to_replace_input(out, file_and_table(data)[0])
+    # Not the whole run folder: predictions may well lie in it, and be made again.
+    refuse_to_replace_input(out, file_and_table(data)[0], *(run / f"scores.{form}" for form in ("parquet", "csv")))
     classifier = load_model(run)
     rows = NewFile.opened(classifier, run, data, batch_rows, written)
     found = Found(classifier, rows.counted(classifier).own_share() if share == "auto" else share)
@@ -146,7 +147,8 @@ class Found:
 
     def __init__(self, classifier: PUClassifier, share: float | None) -> None:
         self._classifier, self._share = classifier, share
-        self._new = None if classifier._seen is None else NewRows(classifier._seen)
+        has_prior = not classifier.prior_.reason
+        self._new = None if classifier._seen is None else NewRows(classifier._seen, has_prior=has_prior)
         self.rows = self._called = self._unknown = 0
 
     def score(self, batch: UserData) -> pd.DataFrame:
@@ -189,7 +191,7 @@ class Found:
     def outcome(self, notes: tuple[str, ...]) -> PredictOutcome:
         """What there is to say, with `notes` on how the rows were read."""
         assumed = self._classifier._calibrator.prior if self._share is None else self._share
-        share = Estimate(np.nan, np.nan, np.nan, NOTHING_KEPT)
+        share = Estimate.impossible(NOTHING_KEPT)
         if self._unknown:
             what = f"{self._unknown:,} of {self.rows:,} rows hold no word that the model knows"
             notes = (*notes, f'{what} (status "{_UNKNOWN}"): their probability is the assumed share, {assumed:.3f}')
@@ -209,6 +211,9 @@ class Found:
         if not self._new.share.differs or self._share is not None:
             return ()
         estimate = self._new.share.estimate
+        if np.isnan(estimate.value):
+            what = "these rows hold another share of positives than those the model learned from"
+            return (f"{what}; how large it is cannot be told, and the probabilities assume {assumed:.3f}",)
         return (
             f"the share of positives in these rows seems to be {estimate.value:.3f} ({estimate.low:.3f} to "
             f"{estimate.high:.3f}), not {assumed:.3f}: the probabilities are for the latter; --share auto shifts them",

@@ -59,7 +59,8 @@ def ranking_of(classifier: PUClassifier, data: UserData, source: DataOptions) ->
 def _all_rows(classifier: PUClassifier, data: UserData, source: DataOptions) -> Iterator[UserData]:
     route, asked = classifier._route, vars(source)
     options: Any = {name: asked[name] for name in _HOW_WRITTEN}
-    drop = [*source.drop, *([source.label] if source.label else [])]
+    # With --keep every other column is left out already, and a drop beside it would be refused.
+    drop = [] if source.keep else [*source.drop, *([source.label] if source.label else [])]
     as_text = route.category_columns if isinstance(route, TableRoute) else ()
     options |= {"drop": drop, "as_text": as_text, "number_forms": data.number_forms, "kind": data.kind}
     return stream(source.path, **options).batches()

@@ -248,7 +248,8 @@ def review_chart(curve: ReviewCurve, prior: float | None, width: int) -> Markup:
         _legend(frame),
     ]
     if prior is not None:
-        label = text(frame.right, y(prior) + 14, "precision in random order", text_anchor="end", cls="halo quiet")
+        at = y(prior) + 14 if y(prior) + 14 < frame.bottom else y(prior) - 10  # of a small share: not on the axis
+        label = text(frame.right, at, "precision in random order", text_anchor="end", cls="halo quiet")
         parts += [line(frame.left, y(prior), frame.right, y(prior), "reference"), label]
     return svg(width, frame.bottom + 44, _describe_review(curve, last), parts)
 

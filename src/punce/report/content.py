@@ -87,7 +87,8 @@ class Quality:
     """Quality, without negatives unless `n_negative` of them were counted on.
 
     Keys: recall, precision, accuracy, f1, auc; others are shown under their own name.
-    `true` holds the same measures from true labels where those exist. `over` says which rows the numbers speak of.
+    `true` holds the same measures from true labels where those exist. `over` says which rows the numbers are about.
+    `by_groups`: the `n_positive` rows are no labelled ones but those of the group around them (labelling "biased").
     """
 
     estimates: dict[str, Interval]
@@ -98,11 +99,12 @@ class Quality:
     n_negative: int = 0
     over: str = "the unlabelled rows"
     notes: tuple[str, ...] = ()
+    by_groups: bool = False
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Rows with a probability above `value` are called positive; `called` of the unlabelled rows are."""
+    """Rows with a probability of at least `value` are called positive; `called` of the unlabelled rows are."""
 
     value: float
     rule: str = ""

@@ -78,8 +78,8 @@ def page_environment(package: str = "punce.report") -> jinja2.Environment:
 def _template() -> jinja2.Template:
     # The template calls these; it never sees Python beyond them.
     environment = page_environment()
-    names = ("count", "percent", "percent_range", "level", "number", "sort_key", "shorten", "points", "signed")
-    environment.filters.update({name: getattr(words, name) for name in names})
+    names = "capital count level number percent percent_range points shorten signed sort_key"
+    environment.filters.update({name: getattr(words, name) for name in names.split()})
     environment.globals.update(
         charts=charts,
         importance_lines=importance_lines,

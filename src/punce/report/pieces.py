@@ -7,6 +7,8 @@ training.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +18,7 @@ from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRo
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
+_ROUNDING = 1e-9
 _SHIFT = 0.1  # how much lower or higher the prior is in the other rows of the table
 
 
@@ -95,13 +98,12 @@ def prior_sensitivity(
 def _at_prior(p: Floats, u: Floats, everyone: Floats, prior: float, scale: float, threshold: float) -> SensitivityRow:
     above_p, above_u, above = (np.minimum(1.0, values * scale) >= threshold for values in (p, u, everyone))
     recall, called = float(above_p.mean()), float(above_u.mean())
-    # The same bounds as in the review curve.
-    hits = float(np.clip(prior * recall, max(0.0, called + prior - 1.0), called))
-    return SensitivityRow(
-        prior=prior,
-        hidden=prior * len(everyone),
-        called=int(above.sum()),
-        recall=recall,
+    row = SensitivityRow(prior=prior, hidden=prior * len(everyone), called=int(above.sum()), recall=recall)
+    hits = prior * recall
+    if hits > called + _ROUNDING or hits < called + prior - 1.0 - _ROUNDING:
+        return row  # more positives, or fewer, than the calls have room for: numbers cut off there would flatter
+    return replace(
+        row,
         precision=hits / called if called > 0 else None,
         accuracy=hits + (1.0 - called) - (prior - hits),
         f1=2.0 * hits / (called + prior),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from punce.judging.estimates import WIDEST
 from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCurve
 
 NBSP = "\u00a0"
@@ -100,13 +102,18 @@ def sort_key(value: Cell) -> str | None:
     return repr(float(value)) if abs(value) <= sys.float_info.max else None  # a whole number may be larger
 
 
+def capital(sentence: str) -> str:
+    """The sentence with a capital first letter."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
     """The finding in one sentence."""
     if data is None or prior is None:
         return None
     hidden, n = count(prior.value * data.unlabelled), count(data.unlabelled)
     if prior.unknown:
-        return f"How many of {n} unlabelled rows are positive cannot be estimated: {prior.unknown}."
+        return f"How many of {n} unlabelled rows are positive cannot be estimated."
     # A given share has no interval, and the sentence must say whose number it is.
     if prior.low is None or prior.high is None:
         share = percent(prior.value)
@@ -123,21 +130,29 @@ def measure_sentence(name: str, interval: Interval) -> str:
     return {
         "recall": f"Of 100 positive rows, about {of_hundred} are called positive.",
         "precision": f"Of 100 rows called positive, about {of_hundred} really are.",
-        "accuracy": f"Of 100 rows, about {of_hundred} land on the right side.",
+        "accuracy": f"Of 100 rows, about {of_hundred} are called correctly.",
         "f1": "Precision and recall in one number, low when either is low.",
         "auc": f"A random positive outranks a random negative about {of_hundred} times in 100.",
     }.get(name, "")
 
 
 def review_goals(curve: ReviewCurve) -> list[tuple[float, int, Interval]]:
-    """For each share of the hidden positives: how many top rows to review to find it, and the precision there."""
+    """For each share of the hidden positives: how many top rows to review to find it, and the precision there.
+
+    As in the table of the quality, an interval that leaves nearly everything open has no value.
+    """
     steps = list(zip(curve.rows, curve.precision, curve.recall, strict=True))
     found = []
     for goal in (0.5, 0.8, 0.9, 0.95):
         # The first step, and so the fewest rows; a goal that is never reached is left out.
-        reached = ((goal, rows, precision) for rows, precision, recall in steps if (recall.value or 0.0) >= goal)
+        reached = ((goal, rows, _stated(there)) for rows, there, recall in steps if (recall.value or 0.0) >= goal)
         found += [*islice(reached, 1)]
     return found
+
+
+def _stated(interval: Interval) -> Interval:
+    is_vague = interval.low is not None and interval.high is not None and interval.high - interval.low > WIDEST
+    return replace(interval, value=None) if is_vague else interval
 
 
 def flatten(tree: Any, name: str = "") -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ from punce.views import View
 
 @dataclass(frozen=True)
 class FewshotConfig:
-    """How to fine-tune. The defaults suit a small encoder on one CPU core; ``paper()`` is for RoBERTa on a GPU.
+    """How to fine-tune. The defaults suit a small encoder on one CPU core.
 
     `labelled_share` of every batch is labelled, half of it from each class. `head_lr` is the rate of the new linear
     layer, which starts at zero and has further to go than the encoder. The contrastive term is on the features
@@ -53,12 +53,6 @@ class FewshotConfig:
     warmup_share: float = 0.1
     evaluate_every: int = 20
     seed: int = 0
-
-    @classmethod
-    def paper(cls, **changes: Any) -> FewshotConfig:
-        """RoBERTa-base as Gunel et al. fine-tune it: rate 1e-5, batch 16 labelled rows, hundreds of epochs."""
-        recipe: dict[str, Any] = {"steps": 2000, "batch_size": 32, "lr": 1e-5, "head_lr": 1e-3, "evaluate_every": 100}
-        return cls(**{**recipe, **changes})
 
 
 @dataclass(frozen=True)

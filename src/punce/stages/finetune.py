@@ -91,8 +91,10 @@ def finetune(
         model.start_from(head)
     stage = (_Joint if from_scratch else _Finetune)(model, RawRows(view, X, labels), risk, config, prior, weights)
     encoder.train_last(config.blocks)
-    history = train(stage, **outputs)
-    encoder.train_last(None)
+    try:
+        history = train(stage, **outputs)
+    finally:  # also after Ctrl-C: a caller's encoder must not stay frozen
+        encoder.train_last(None)
     return model.linear_head(history)
 
 

@@ -70,7 +70,7 @@ def pretrain(
     """Train `encoder` in place and return the history, one row per epoch.
 
     With a `folder` the run is checkpointed there every `save_every` seconds and resumed after a kill. Under torchrun
-    every rank calls this (after :func:`collectives.init_from_environment`) with the same arguments and trains on
+    every rank calls this (inside :func:`collectives.joined`) with the same arguments and trains on
     its share of each global batch. After a kill any encoder of the same architecture will do: the checkpoint brings the
     weights. Dropout is a function of the seed and the rank, and torch's global stream is left as it was.
 

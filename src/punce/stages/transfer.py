@@ -182,5 +182,5 @@ def _with_encoder(config: FinetuneConfig | VPUConfig | SelfPUConfig, problem: Pr
         return selfpu(**given, observer=problem.observer(lambda _: 0.0)), 0.0
     risk, is_new = _required(problem.risk), problem.from_scratch
     observer = problem.observer(lambda _: risk.decision_score)
-    start = None if is_new else problem.start
+    start = None if is_new else problem.start  # a head for pretrained features says nothing to new weights
     return finetune(**given, risk=risk, from_scratch=is_new, head=start, observer=observer), risk.decision_score

@@ -31,7 +31,7 @@ class RowCache:
 
     def __init__(self, folder: Path | None, *, writes: bool = True) -> None:
         self._folder, self._writes = folder, writes and folder is not None
-        self._pieces: list[Any] = []  # opened, so that nobody can take them away
+        self._pieces: list[Any] = []  # opened, so that no other process can take them away
         self._places: dict[bytes, tuple[int, int]] = {}
         self._new: list[tuple[bytes, Columns]] = []
         self._written = time.monotonic()

@@ -1,7 +1,7 @@
 """Temporary files and folders that a killed process leaves are removed by the next one that writes in their folder.
 
 Whoever writes holds a lock on its temporary file, which the system releases when the process ends, however it ends.
-What nobody holds was left behind. The names end in ``.punce-tmp``, so that no file of another program is touched.
+What no process holds was left behind. The names end in ``.punce-tmp``, so that no file of another program is touched.
 """
 
 from __future__ import annotations

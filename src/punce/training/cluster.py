@@ -20,12 +20,17 @@ def connect(address: str, patience: float = 10.0) -> Any:
     """A client of the scheduler; refuses where Dask is not installed or nothing answers."""
     try:
         import distributed
+        from distributed.comm.core import CommClosedError
     except ImportError as error:
         raise InputError(f"--cluster needs Dask: pip install 'punce[cluster]' ({error})") from None
     make: Any = distributed.Client  # has no types
     try:
         _require_listener(address, patience)
         return make(address, timeout=patience, set_as_default=False)
+    except CommClosedError as error:  # it listened a moment ago
+        raise ConnectionError(
+            f"the Dask scheduler was lost ({type(error).__name__}); repeat the command when it is back"
+        ) from None
     except (OSError, ValueError) as error:  # a TimeoutError is an OSError
         raise InputError(
             f"no Dask scheduler answers at {address}: {error}; start one (dask scheduler), or correct the address"

@@ -132,7 +132,7 @@ def test_the_whole_loop(tmp_path: Path, visit: Any) -> None:
     assert "enough rows are judged" in said
     again = punce_command("fit", table, *asked, "--review", first, "--out", second)
     assert again.returncode == 0, again.stderr
-    assert "40 verdicts of people were learned from" in again.stdout
+    assert "the model learned from 40 verdicts" in again.stdout
     prior = json.loads((second / "metrics.json").read_text())["prior"]
     agreed = json.loads((first / "review" / "audit.json").read_text())["share"]
     for name in ("value", "low", "high"):

@@ -100,7 +100,8 @@ def test_when_enough_is_judged(run: Path) -> None:
     assert is_reached(Goal("share", 0.3), found)
     assert "enough rows are judged" in progress_to(Goal("share", 0.3), found)
     assert not is_reached(Goal("share", 0.001), found)
-    assert "more verdicts" in progress_to(Goal("share", 0.001), found)
+    assert "more verdicts" in progress_to(Goal("share", 0.05), found)
+    assert "nearly all of the" in progress_to(Goal("share", 0.001), found)
 
 
 # A new fit ---------------------------------------------------------------------------------------------------------
@@ -114,6 +115,7 @@ def test_a_refit_gets_the_truths_of_judged_rows_and_their_share(run: Path, tmp_p
     assert np.array_equal(rows.labels[rows.judged] == 1, truth_of()[rows.judged])
     assert state.share is not None
     assert rows.prior == (state.share.value, state.share.low, state.share.high)
+    assert "np.float64" not in repr(rows.prior)  # the model card shows it
     rows.carry(tmp_path / "next")
     plan = ReviewFolder(tmp_path / "next").plan()
     assert plan is not None
@@ -200,6 +202,18 @@ def test_mistakes_are_one_line(run: Path, arguments: list[str], why: str) -> Non
     assert done.returncode == 2
     assert why in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+    assert not (run / "review" / "draw.json").exists()
+
+
+def test_neither_the_file_of_the_run_nor_another_file_is_replaced(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("my notes\n")
+    for path, why in ((tmp_path / "table.csv", "would replace what the command reads"), (other, "would be replaced")):
+        before = path.read_bytes()
+        done = punce_command("review", run, "--rows", 5, "--out", path)
+        assert done.returncode == 2
+        assert why in done.stderr
+        assert path.read_bytes() == before
     assert not (run / "review" / "draw.json").exists()
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from punce.errors import InputError
@@ -99,5 +98,13 @@ def test_a_file_with_verdicts_that_were_not_handed_in_is_not_replaced(tmp_path: 
         refuse_to_lose(path, [])
     refuse_to_lose(path, [Verdict(KEYS[0], YES, "ann")])
     refuse_to_lose(written(tmp_path, f"key,verdict\n{KEYS[0]},\n"), [])
-    pd.DataFrame({"other": [1]}).to_csv(path)
+    path.write_text("")  # as mktemp leaves it
     refuse_to_lose(path, [])
+
+
+def test_a_file_that_is_not_of_a_review_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    for content in ("other\n1\n", "my notes", 'key,verdict\n"', "\0\1"):
+        path.write_text(content)
+        with pytest.raises(InputError, match="is not a file of rows to judge and would be replaced"):
+            refuse_to_lose(path, [])

@@ -43,17 +43,22 @@ def write_all(
 
 
 def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
-    """Write the document, its appendix, its figures and ``<results>/summary.json``; stale figures are removed."""
+    """Write the document, its appendix, its figures and ``<results>/summary.json``; stale ones are removed."""
     text, appendix = build_docs(results_dir, scale)
     write_text(results_dir / "summary.json", build_summary(results_dir, scale))
-    written = {path.parent / name for name in appendix}
-    present = [*(path.parent / IMAGES).glob("*.svg"), *(path.parent / APPENDIX).glob("*.md")]
-    for stale in set(present) - written:
-        stale.unlink()
+    for stale in _possible_names() - appendix.keys():
+        (path.parent / stale).unlink(missing_ok=True)
     for name, content in appendix.items():
         write_text(path.parent / name, content)
     write_text(path, text)
     return [path]
+
+
+def _possible_names() -> set[Path]:
+    """All that a document of any scale can have beside it. Other files in these folders are a person's own."""
+    firsts = ("", *(f"{name}-" for name in SCALES))
+    pages = {APPENDIX / "claims.md", *(APPENDIX / f"{first}tables.md" for first in firsts)}
+    return pages | {IMAGES / f"{first}{name}.svg" for first in firsts for name in EXPERIMENTS}
 
 
 def build_docs(results_dir: Path, scale: str) -> tuple[str, dict[Path, str]]:

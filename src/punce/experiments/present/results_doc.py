@@ -35,8 +35,8 @@ def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
         escape_markdown(reading.tally(one.finding for one in papers)),
         *(["## Commentary", by_hand] if by_hand else []),
         "## Which claims hold",
-        "Each column is a scale and rests on its own results alone. An empty place was not measured there. Behind the "
-        "scale frozen stand encoders that were trained on ImageNet with labels: compare its rows with each other only.",
+        "Each column is a scale and uses its own results alone. An empty place was not measured there. The encoders of "
+        "the scale frozen were trained on ImageNet with labels: compare its rows with each other only.",
         _matrix(papers, books),
         "## How it was run",
         *(escape_markdown(paragraph) for paragraph in _openings(books)),
@@ -49,6 +49,7 @@ def doc_appendix(scale: Scale, books: Books) -> dict[Path, str]:
     settled = settled_claims(books)
     claims = [
         "# Every claim with its numbers",
+        "For a reader who checks the [results](../results.md): the comparisons behind every claim. "
         f"Written by {_command(scale)}.",
         *(escape_markdown(rule) for rule in RULES),
         "No comparison mixes two scales. A claim has a line for every scale that measured any of it.",
@@ -69,7 +70,8 @@ def _tables(scale: Scale, own: Scale, grids: Mapping[str, Grid]) -> dict[Path, s
     drawn = {name: [replace(one, name=first + one.name) for one in pictures(grid)] for name, grid in grids.items()}
     parts = (block for name, grid in grids.items() for block in _part(grid, drawn[name], is_main=not first))
     title = f"# Every table and figure at scale {own.name}"
-    blocks = [title, f"Written by {_command(scale)}. The scale: {own.about}.", *parts]
+    about = "For a reader who checks the [results](../results.md): the numbers behind every comparison. "
+    blocks = [title, f"{about}Written by {_command(scale)}. The scale: {own.about}.", *parts]
     images = {IMAGES / f"{picture.name}.svg": picture.svg for some in drawn.values() for picture in some}
     return {APPENDIX / f"{first}tables.md": _joined(blocks), **images}
 

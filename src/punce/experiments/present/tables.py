@@ -92,8 +92,8 @@ def _mark_words(grid: Grid) -> str:
     left_out = any(one.left_out for one in grid.standings.values())
     return (
         "Bold: the best mean over the seeds that those compared have in common"
-        f"{' (who lacks some of them is not called best)' if left_out else ''}; {BEHIND}: behind it by a paired t-test "
-        "over the seeds that both have, at the 5 % level, Holm-corrected."
+        f"{' (a place that lacks some of them is not called best)' if left_out else ''}; {BEHIND}: behind it by a "
+        "paired t-test over the seeds that both have, at the 5 % level, Holm-corrected."
     )
 
 
@@ -132,8 +132,8 @@ def full(grid: Grid) -> Table:
             cells = tuple(Cell(text, is_number=True) for text in values)
             rows.append((*_row_cells(grid, row), Cell(shown(column)), *cells))
     notes = (
-        f"{chosen.words} Oracle: the best epoch by true test labels, which nobody has; never to be compared with the "
-        "paper as if it were a result. The interval is Student's t over seeds.",
+        f"{chosen.words} Oracle: the best epoch by true test labels, which users do not have, so that it must "
+        "not be compared with the paper's numbers. The interval is Student's t over seeds.",
     )
     name = f"{grid.experiment.name}-full"
     return Table(f"{caption(grid)}: every number", tuple(head), tuple(rows), notes, name, _n_group(grid))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.known_rows import known_weight
 from punce.models.portfolio.contrastive import trained
@@ -21,8 +22,8 @@ from punce.models.portfolio.heads import DEFAULT, HEADS, SPARSE, Head, HeadProbl
 from punce.models.portfolio.patches import Patches, has_patches
 from punce.models.portfolio.readers import Counted, Given, Patched, Raw, Reader
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Flags, Floats
-from punce.models.tabular.model import scale_of, stratified_folds
-from punce.training.parallel import in_parallel
+from punce.models.tabular.model import MOST_UNLABELLED, scale_of, stratified_folds
+from punce.training.parallel import beside, in_parallel
 
 Rows = npt.NDArray[np.intp]
 RAW, PATCHES, WORDS = "raw", "patches", "words"
@@ -33,8 +34,6 @@ Learn = Callable[[HeadProblem, int], Head]
 """From the rows outside a fold, and its number, to a head."""
 ROWS_AT_ONCE = 100_000
 """Bounds the memory of scoring."""
-MOST_UNLABELLED = 50_000
-"""Rows a head learns from; every row is scored."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +82,37 @@ class Candidates:
     ) -> Candidates:
         """Every one of the `heads` on untrained features, on InfoNCE's, and on those of `losses` that use labels."""
         n_labelled = int((labels == POSITIVE).sum())
+        if int((labels == UNLABELLED).sum()) < _FEWEST_FOR_SCALE:
+            raise InputError("one unlabelled row cannot be both learned from and held out: give at least 2")
         n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
         folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
         settings.used[LEARNED_FROM_KNOWN] = True
-        learned = trained(rows.x, labels, folds, settings, device, losses)
-        readers = {**_untrained(rows, settings.random_state), **learned.readers}
         kept = _thinned(settings.known_classes(labels), settings.random_state)
-        learned_from = [np.flatnonzero(kept & (folds != k)) for k in range(n_folds)]
-        empty = cls(readers, (), {}, folds, {}, learned_from, learned.history, learned.notes)
-        return empty.learned(rows, labels, settings, {name: partial(_by_name, name) for name in heads}, SPARSE)
+        # A single labelled row cannot be left out: nothing would be left to learn from.
+        is_everywhere = (labels == POSITIVE) & (n_labelled == 1)
+        learned_from = [np.flatnonzero(kept & ((folds != k) | is_everywhere)) for k in range(n_folds)]
+        none = cls({}, (), {}, folds, {}, learned_from, [])
+        learners = {name: partial(_by_name, name) for name in heads}
+
+        def on_untrained() -> Candidates:
+            readers = _untrained(rows, settings.random_state)
+            return replace(none, readers=readers).learned(rows, labels, settings, learners, SPARSE)
+
+        # Pretraining without labels keeps one CPU busy. Many rows wait: a second process would need their memory again.
+        untrained = beside(on_untrained) if len(rows) <= ROWS_AT_ONCE else on_untrained
+        learned = trained(rows.x, labels, folds, settings, device, losses)
+        others = replace(none, readers=learned.readers, history=learned.history, notes=learned.notes)
+        return untrained().joined(others.learned(rows, labels, settings, learners, SPARSE))
+
+    def joined(self, others: Candidates) -> Candidates:
+        """These and others of the same rows and folds; history and notes are those of the others."""
+        return replace(
+            others,
+            readers={**self.readers, **others.readers},
+            members=[*self.members, *others.members],
+            held_out={**self.held_out, **others.held_out},
+            seen={**self.seen, **others.seen},
+        )
 
     def learned(
         self, rows: Given, labels: Labels, settings: FitSettings, heads: Mapping[str, Learn], sparse: Sequence[str]
@@ -129,6 +150,7 @@ class Candidates:
                 own = features.of(part)
                 for name, head in heads.items():
                     scores[name].append(head.score(own))
+            # Also the scores of the rows it learned from: from these, students are taught.
             return {name: (head, np.concatenate(scores[name]), head.score(problem.x)) for name, head in heads.items()}
 
         found = {name: _CrossFitted([], np.empty(len(labels)), []) for name in learners}

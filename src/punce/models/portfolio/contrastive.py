@@ -1,8 +1,8 @@
-"""Candidates with learned features. One pretraining without labels serves all; a loss that uses labels goes on from it.
+"""Candidates with learned features. One pretraining without labels serves all; losses with labels continue it.
 
-InfoNCE sees no label, so that one encoder is honest for every fold. The loss with labels (SCL, puNCE) would make the
-features of labelled rows flatter them: it is trained once for each fold, with the labels of that fold hidden, and each
-time starts from InfoNCE's weights, which makes a few epochs enough. All together cost less than two pretrainings.
+InfoNCE sees no label, so that one encoder serves every fold. Features of a loss with labels (SCL, puNCE) show labelled
+rows as too easy: it is trained once for each fold, with the labels of that fold hidden, and each time starts from
+InfoNCE's weights, which makes a few epochs enough. All together cost less than two pretrainings.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from torch import Tensor
 from punce.encoders import Encoder, build_encoder, row_options
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
-from punce.models.heads import trained_fast
+from punce.models.heads import batch_size, trained_fast
 from punce.models.portfolio.costs import affordable_epochs, can_be_halved, expected, reduced
 from punce.models.portfolio.memorised import (
     EpochWatch,
     about_memory,
-    about_stops,
     as_history,
     best_epochs,
     seen_and_held_out,
@@ -120,7 +119,7 @@ def trained(
     own = reduced(given, plan.factor).to(device)
     with seeded(settings.random_state, device):
         encoder = build_encoder(plan.recipe.encoder["name"], **plan.recipe.encoder["options"]).to(device)
-    run = _Pretraining(own, build_view(plan.recipe.view).fit(own), settings, _batch_size(len(own)))
+    run = _Pretraining(own, build_view(plan.recipe.view).fit(own), settings, batch_size(len(own)))
     settings.used["pretrained"] = plan.in_words(own)
     run.announce(encoder, plan)
     history = run(encoder, "infonce", np.zeros_like(known), plan.first, "infonce")
@@ -134,8 +133,8 @@ def trained(
         stopped |= {loss: kept} if min(kept) < plan.more else {}
     memory = {loss: seen_and_held_out(readers[loss], Given(given), known, of) for loss in plan.losses}
     settings.used.update(labelled_rows=memory, stopped=stopped)
-    notes = (*about_stops(stopped, plan.more), *about_memory(memory))
-    return Trained(readers, [*history, *as_history(memory)], notes)
+    # That an earlier epoch was kept is no reason to doubt a number: `ran_` and the history tell it, no warning does.
+    return Trained(readers, [*history, *as_history(memory)], about_memory(memory))
 
 
 @dataclass(frozen=True)
@@ -154,6 +153,7 @@ class _Plan:
     def of(cls, x: Tensor, folds: Rows, settings: FitSettings, losses: Sequence[str] | None) -> _Plan:
         recipe, factor, epochs = Recipe.affordable(x)
         n_folds, share = int(folds.max()) + 1, _SHARE_BEFORE * (settings.epochs or epochs)
+        # All folds of a loss with labels together take as many epochs as the one pretraining without.
         first, more = (max(1, round(share / parts)) for parts in (1, n_folds))
         return cls(recipe, factor, first, more, n_folds, recipe.losses if losses is None else tuple(losses))
 
@@ -206,6 +206,7 @@ class _Pretraining:
         tasks = [partial(_continued, self, encoder, loss, labels, folds == k, epochs, k) for k in range(n_folds)]
         weights, held_out, histories = zip(*in_parallel(tasks), strict=True)
         kept = best_epochs(held_out, last=epochs)
+        # Folds may be trained in copies of this process, from which only weights come back.
         encoders = [copy.deepcopy(encoder) for _ in kept]
         for later, of_epochs, epoch in zip(encoders, weights, kept, strict=True):
             later.load_state_dict(of_epochs[epoch])
@@ -225,7 +226,7 @@ def _continued(
 ) -> Continued:
     """Weights after each of some further epochs in which the labels of `hidden` rows are not seen, and the history."""
     later, watch = copy.deepcopy(encoder), EpochWatch(run.view, run.x, labels, hidden)
-    watch.epoch(later)
+    watch.epoch(later)  # epoch 0: the weights before any label was used can be the best ones
     shown = np.where(hidden, UNLABELLED, labels).astype(labels.dtype)
     history = run(later, loss, shown, epochs, f"{loss}-{k}", watch)
     return watch.weights, watch.held_out, history
@@ -236,7 +237,3 @@ def _thinned(labels: Labels, seed: int) -> Rows:
     positive = np.flatnonzero(labels == POSITIVE)[:MOST_ROWS]
     others = np.random.default_rng(seed).permutation(np.flatnonzero(labels != POSITIVE))
     return np.sort(np.concatenate([positive, others[: max(MOST_ROWS - len(positive), MOST_ROWS // 2)]]))
-
-
-def _batch_size(n_rows: int) -> int:
-    return min(1024, max(64, n_rows // 8))

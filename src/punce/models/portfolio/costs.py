@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 256
 
 def affordable_epochs(n_rows: int, spec: dict[str, Any], shape: tuple[int, ...]) -> float:
     """Epochs of an encoder within the budget of operations. Shape: of a row."""
-    with torch.random.fork_rng(devices=[]):  # its weights are thrown away: nobody's random numbers are used up
+    with torch.random.fork_rng(devices=[]):  # its weights are thrown away: the caller's random stream stays where it is
         encoder = build_encoder(spec["name"], **spec["options"])
     return _MOST_FLOPS / (n_rows * _flops(encoder, shape))
 

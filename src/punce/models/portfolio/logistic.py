@@ -90,6 +90,8 @@ def _left_out(problem: HeadProblem) -> list[Floats]:
     targets, weights = problem.hard_targets.astype(np.float64), problem.balanced
     for k in range(_INNER_FOLDS):
         inside = folds == k
+        if not inside.any():  # fewer rows than folds
+            continue
         rest = ~inside if targets[~inside].any() else np.ones(len(inside), dtype=bool)  # a single labelled row
         own = weights[rest] / weights[rest].sum()
         for of_penalty, raw in zip(scores, _path(problem.x, rest, inside, targets, own), strict=True):

@@ -1,6 +1,6 @@
 """Whether a loss with labels memorised them: labelled rows that it saw against labelled rows that it did not.
 
-A network that knows its labelled rows by heart pulls them together and leaves new positives where they were. Both kinds
+A network that has memorised its labelled rows pulls them together and leaves new positives where they were. Both kinds
 of rows are scored by the direction from the unlabelled mean to the mean of the seen labelled rows; a seen row is left
 out of that mean, so that any difference comes from the features.
 
@@ -13,7 +13,7 @@ Shapes: n rows, M features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,15 +103,6 @@ def best_epochs(held_out: Sequence[Sequence[float]], last: int) -> list[int]:
     others = (curves.sum(axis=0) - curves) / (len(curves) - 1)
     is_better = others.max(axis=1) - others[:, last] > _BETTER
     return [int(epoch) for epoch in np.where(is_better, others.argmax(axis=1), last)]
-
-
-def about_stops(stopped: Mapping[str, Sequence[int]], epochs: int) -> tuple[str, ...]:
-    """What a person should know of training that was cut short."""
-    return tuple(
-        f"{loss} was stopped after {', '.join(map(str, kept))} of {epochs} epochs (by fold): "
-        "after more, held-out labelled rows ranked lower"
-        for loss, kept in stopped.items()
-    )
 
 
 def _aucs(seen: Values, hidden: Values, unlabelled: Values) -> tuple[float, float]:

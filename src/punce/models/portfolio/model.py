@@ -15,14 +15,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from punce.labels import UNLABELLED, Labels
-from punce.models.portfolio.candidates import MOST_UNLABELLED, RAW, ROWS_AT_ONCE, WORDS, Candidates, Member
+from punce.labels import POSITIVE, Labels
+from punce.models.portfolio.candidates import RAW, ROWS_AT_ONCE, WORDS, Candidates, Member
 from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import head_from_arrays
 from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
 from punce.models.portfolio.students import taught
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks
 from punce.models.route import FitSettings, Fitted, Floats, State, under
+from punce.models.tabular.model import about_rows
 
 Values = npt.NDArray[np.float32]
 
@@ -46,9 +47,12 @@ class Portfolio:
         settings.used["held_out_auc"] = ranks({**teachers.held_out, **students.held_out}, labels)
         # Judged by weights that the row itself had no say in
         scores = cross_fitted(students.held_out, labels, students.folds, settings.prior)
+        # The first prior was estimated on raw numbers or words: only other features can tell more rows apart.
         sees_more = any(name not in (RAW, WORDS) for name in students.readers)
-        notes = (*_notes(labels), *students.notes)
-        return portfolio, Fitted(np.arange(len(labels)), scores, students.history, notes, sees_more)
+        notes = (*about_rows(labels), *students.notes)
+        is_p = labels == POSITIVE
+        seen = is_p & (is_p.sum() == 1)  # of a single labelled row every head has learned
+        return portfolio, Fitted(np.arange(len(labels)), scores, students.history, notes, sees_more, seen=seen)
 
     @classmethod
     def weighed(cls, candidates: Candidates, labels: Labels, prior: float) -> Portfolio:
@@ -141,14 +145,16 @@ class FeatureModel:
     def fit(
         cls, features: Values, labels: Labels, settings: FitSettings, counts: Any = None
     ) -> tuple[FeatureModel, Fitted]:
-        """Learn from labels of {1, 0}; `settings` gives prior, truths, weights, seed, folder and progress.
+        """Learn from labels of {1, 0}; `settings` gives prior, truths, weights, seed, device, folder and progress.
 
         Every row has a score by models that did not see it. ``settings.used`` is told the members and their weights.
         Shape: features float32 (n, D), finite; labels (n,); counts sparse (n, W), a text's weighted words.
         """
         directions = Directions.fit(features, settings.random_state)
         x = torch.from_numpy(directions(features))
-        portfolio, fitted = Portfolio.fit(Given(x, counts), labels, settings, torch.device("cpu"))
+        # The encoders are small: a GPU is used if it is asked for. With one in use, heads learn one after the other.
+        device = torch.device("cpu" if settings.device == "auto" else settings.device)
+        portfolio, fitted = Portfolio.fit(Given(x, counts), labels, settings, device)
         return cls(directions, portfolio), fitted
 
     def score(self, features: Values, counts: Any = None) -> Floats:
@@ -170,15 +176,6 @@ class FeatureModel:
         """Inverse of :meth:`state`."""
         arrays = {name: tensor.numpy() for name, tensor in under(tensors, "directions.").items()}
         return cls(Directions.from_arrays(arrays), Portfolio.from_state(tensors, content))
-
-
-def _notes(labels: Labels) -> tuple[str, ...]:
-    """Where the work is bounded, a person should know."""
-    n_unlabelled = int((labels == UNLABELLED).sum())
-    if n_unlabelled <= MOST_UNLABELLED:
-        return ()
-    learned = f"the models learned from {MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random"
-    return (f"{learned}; every row was scored",)
 
 
 def about_width(width: int) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ _NOISE = 0.1  # of the mean variance: directions of a patch with less are not bl
 _ROWS, _MOST_PATCHES = 2_000, 200_000  # from which the whitening is learned
 _ROWS_FOR_DIRECTIONS = 5_000
 _FULL_SIDE = 32  # larger pictures are compared at every second place, third place, …
-_PLACES_AT_ONCE = 64 * 32 * 32  # bounds the memory
+_PLACES_AT_ONCE = 16 * 32 * 32  # blocks of 17 MB: the kernel clears larger ones each time, at twice the price
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Patched:
-    """Likeness to patches that nobody trained. Shape: (n, C, H, W) -> (n, M)."""
+    """Likeness to patches of the pictures themselves; nothing is trained. Shape: (n, C, H, W) -> (n, M)."""
 
     patches: Patches
 

@@ -27,6 +27,7 @@ from punce.models.portfolio.ridge import TINY, regressed
 from punce.models.portfolio.weighing import candidate_weights, row_chances, trust_in, weighed_sum
 from punce.models.route import FitSettings
 from punce.models.tabular.kernel import Basis, radial
+from punce.models.tabular.weighing import judging_rows
 
 LINEAR, KERNEL = "taught_linear", "taught_kernel"
 
@@ -47,7 +48,7 @@ class _Agreed(NamedTuple):
 
 def _agreed(teachers: Candidates, labels: Labels, prior: float, k: int) -> _Agreed:
     """Of fold k; weights and trust are those of the rows of the other folds."""
-    others, own = teachers.folds != k, labels[teachers.learned_from[k]]
+    others, own = judging_rows(labels, teachers.folds, k), labels[teachers.learned_from[k]]
     held_out = {name: scores[others] for name, scores in teachers.held_out.items()}
     weights = candidate_weights(held_out, labels[others], prior)
     seen = {name: scores[k] / max(float(scores[k][own == 0].std()), TINY) for name, scores in teachers.seen.items()}

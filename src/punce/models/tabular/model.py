@@ -42,7 +42,8 @@ from punce.training.progress import StageProgress
 
 _FORMAT = 1
 _FOLDS = 5
-_MOST_UNLABELLED = 50_000  # bounds the time; every row is scored all the same
+MOST_UNLABELLED = 50_000
+"""Unlabelled rows that the models learn from, which bounds the time; every row is scored all the same."""
 
 
 class Member(Protocol):
@@ -259,7 +260,7 @@ def _thinned(labels: Labels, seed: int, truths: Labels | None = None) -> Rows:
     known = labels == POSITIVE if truths is None else (labels == POSITIVE) | (truths != 0)
     # seed + 1: the folds are drawn from the seed itself
     unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(~known))
-    return np.sort(np.concatenate([np.flatnonzero(known), unlabelled[:_MOST_UNLABELLED]]))
+    return np.sort(np.concatenate([np.flatnonzero(known), unlabelled[:MOST_UNLABELLED]]))
 
 
 def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
@@ -270,13 +271,16 @@ def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
             f"{n_columns:,} columns: each model learned from the {MOST_COLUMNS:,} that differ most between labelled "
             "and unlabelled rows of its own training rows"
         )
+    return (*notes, *about_rows(labels))
+
+
+def about_rows(labels: Labels) -> tuple[str, ...]:
+    """A note where the models learned from a part of the unlabelled rows."""
     n_unlabelled = int((labels == UNLABELLED).sum())
-    if n_unlabelled > _MOST_UNLABELLED:
-        notes.append(
-            f"the models learned from {_MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random; "
-            "every row was scored"
-        )
-    return tuple(notes)
+    if n_unlabelled <= MOST_UNLABELLED:
+        return ()
+    learned = f"the models learned from {MOST_UNLABELLED:,} of {n_unlabelled:,} unlabelled rows, drawn at random"
+    return (f"{learned}; every row was scored",)
 
 
 def scale_of(scores: Floats, labels: Labels) -> tuple[float, float]:

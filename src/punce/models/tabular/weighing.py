@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from punce.judging.importance import share_below
-from punce.judging.ranking import auc_between
+from punce.judging.ranking import auc_between, share_below
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.models.tabular.trees import AnyArray, Floats, Rows
+from punce.models.tabular.trees import AnyArray, Flags, Floats, Rows
 
 _PICKS = 20
 _LEAST = 0.01  # a member that counts less changes no ranking, but costs its time whenever rows are scored
@@ -38,10 +37,16 @@ def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows, we
     """The weighted sum, every fold's weights chosen by the other folds: no row decides about its own score."""
     total = np.empty(len(labels))
     for k in range(int(folds.max()) + 1):
-        inside = folds == k
-        weights = weigh({name: own[~inside] for name, own in held_out.items()}, labels[~inside])
+        inside, others = folds == k, judging_rows(labels, folds, k)
+        weights = weigh({name: own[others] for name, own in held_out.items()}, labels[others])
         total[inside] = np.sum([weights[name] * own[inside] for name, own in held_out.items()], axis=0)
     return total
+
+
+def judging_rows(labels: Labels, folds: Rows, fold: int) -> Flags:
+    """Rows of the other folds; all rows where those hold no labelled one: a single labelled row has to judge itself."""
+    others: Flags = folds != fold
+    return others if (labels[others] == POSITIVE).any() else np.ones_like(others)
 
 
 def _alone(held_out: Mapping[str, Floats], labels: Labels, counts: Floats | None) -> dict[str, float]:
@@ -81,5 +86,7 @@ def _some(rows: AnyArray) -> AnyArray:
 
 
 def _paired_z(difference: Floats) -> float:
+    if len(difference) < 2:  # a single labelled row says nothing about how much rows differ
+        return 0.0
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     return float(difference.mean() / error) if error > 0 else 0.0  # such as the best member against itself

@@ -75,15 +75,24 @@ def _free_name(name: str) -> str:
     return str(defused(f"{name} (data)" if name.strip().casefold() in _OWN else name))
 
 
+def refuse_foreign(path: Path) -> None:
+    """Refuse to replace a file that holds no rows to judge; an empty one is nothing to lose."""
+    try:
+        if path.exists() and path.stat().st_size:
+            _frame(path)
+    except InputError as error:
+        raise InputError(
+            f"{path} is not a file of rows to judge and would be replaced; name another file with --out"
+        ) from error
+
+
 def refuse_to_lose(path: Path, known: Iterable[Verdict]) -> None:
-    """Refuse to replace a file with verdicts that were not handed in."""
-    if not path.exists():
+    """Refuse to replace a file with verdicts that were not handed in, or one that is not of a review."""
+    refuse_foreign(path)
+    if not path.exists() or not path.stat().st_size:
         return
     told = {(one.key, one.verdict) for one in known}
-    try:
-        filled = _verdicts_in(_frame(path), "").verdicts
-    except InputError:
-        filled = []
+    filled = _verdicts_in(_frame(path), "").verdicts
     if any((one.key, one.verdict) not in told for one in filled):
         raise InputError(f"{path} holds verdicts that were not handed in; do so with --verdicts {path}, or use --out")
 
@@ -102,6 +111,7 @@ def read_verdicts(path: Path, drawn: dict[str, DrawnRow], who: str | None) -> Ve
     found = _verdicts_in(frame, who or path.name)
     own = [one for one in found.verdicts if one.key in drawn]
     foreign = sorted({one.key for one in found.verdicts if one.key not in drawn})
+    # The first part of a key is the code of its run: it tells a row of another review from a mistyped key.
     codes = {key.partition("-")[0] for key in drawn}
     others = [key for key in foreign if key.partition("-")[0] not in codes]
     unknown = [key for key in foreign if key not in others]
@@ -167,6 +177,7 @@ def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:
         elif key:
             said.setdefault(key, set()).add(verdict)
     problems = [f"{key}: {cell[:40]!r} is not yes, no or unsure and was left out" for key, cell in unreadable.items()]
+    # A row that stands twice in the file, once unsure and once decided, is decided.
     clear = {key: words - {UNSURE} or {UNSURE} for key, words in said.items()}
     double = [key for key, words in clear.items() if len(words) > 1]
     if double:

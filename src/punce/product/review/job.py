@@ -14,9 +14,9 @@ import numpy as np
 from punce.data import UserData
 from punce.errors import InputError
 from punce.judging.audit import Audit, agreed_share, audit, disagreements
-from punce.judging.metrics import Estimate
+from punce.judging.estimates import CONFIDENCE, Estimate
 from punce.judging.sampling import QUANTITIES, Quantity, draw, stratify
-from punce.product.review.files import read_verdicts, refuse_to_lose, write_rows
+from punce.product.review.files import read_verdicts, refuse_foreign, refuse_to_lose, write_rows
 from punce.product.review.run import ScoredRun, content_hashes, label_hash
 from punce.product.review.store import (
     DrawnRow,
@@ -32,7 +32,7 @@ from punce.product.review.store import (
     taken_rows,
 )
 from punce.report.json_tree import encode
-from punce.storage.files import write_text
+from punce.storage.files import file_and_table, refuse_to_replace_input, write_text
 
 _FEWEST = 10  # verdicts below which nothing is said: every interval would be "anything"
 _GOAL = re.compile(r"\s*(\w+)\s*(?:±|\+/?-|=)\s*([0-9.]+)\s*(%?)\s*")
@@ -159,6 +159,14 @@ def _round(
     )
 
 
+def check_review_file(run: ScoredRun, path: Path) -> None:
+    """Refuse a place for review.csv at which the file of the run, or any other file, would be lost."""
+    asked = run.config["data"]
+    labels = asked.get("labels")
+    refuse_to_replace_input(path, file_and_table(asked["path"])[0], None if labels is None else Path(labels))
+    refuse_foreign(path)
+
+
 def write_open_rows(state: State, data: UserData, path: Path, *, show_probability: bool) -> None:
     """review.csv with the rows that are still open."""
     refuse_to_lose(path, ReviewFolder(state.run.folder).verdicts())
@@ -193,7 +201,7 @@ def write_audit(state: State) -> None:
         "positive": state.audit.positives,
         "unsure": len(state.settled.unsure),
         "disputed": sorted(state.settled.disputed),
-        "confidence": 0.9,
+        "confidence": CONFIDENCE,
     }
     write_text(state.run.folder / "review" / "audit.json", json.dumps(encode(content), indent=1) + "\n")
 
@@ -251,8 +259,10 @@ def progress_to(goal: Goal, state: State) -> str:
     if half <= goal.half_width:
         return f"enough rows are judged: {reached} (goal ±{goal.half_width:g})"
     # The width falls with the root of the rows.
-    more = state.audit.verdicts * ((half / goal.half_width) ** 2 - 1.0)
-    return f"not enough yet: {reached}, goal ±{goal.half_width:g}; about {np.ceil(more):,.0f} more verdicts"
+    more = np.ceil(state.audit.verdicts * ((half / goal.half_width) ** 2 - 1.0))
+    left = len(state.run.rows) - state.audit.verdicts
+    takes = f"about {more:,.0f} more verdicts" if more < left else f"it takes nearly all of the {left:,} rows left"
+    return f"not enough yet: {reached}, goal ±{goal.half_width:g}; {takes}"
 
 
 def is_reached(goal: Goal, state: State) -> bool:

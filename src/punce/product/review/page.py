@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from punce.judging.metrics import Estimate
+from punce.judging.estimates import Estimate
 from punce.judging.sampling import QUANTITIES
 from punce.product.review.job import State, finding, gain
 from punce.product.review.store import Before

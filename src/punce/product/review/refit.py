@@ -35,8 +35,8 @@ class Reviewed:
         if share is None:
             return None
         # Sixty rows without a positive do not show that there is none: the value stays off the ends.
-        value = min(max(share.value, 0.001), 0.999)
-        return value, min(share.low, value), max(share.high, value)
+        value = min(max(float(share.value), 0.001), 0.999)
+        return value, min(float(share.low), value), max(float(share.high), value)
 
     def said(self) -> list[str]:
         """For the ranked list: yes, no, or nothing, of each row."""

@@ -14,7 +14,7 @@ from punce.data import UserData
 from punce.data.image_files import ImageFiles
 from punce.data.row_hashes import hash_array, hash_bytes, hash_table
 from punce.errors import InputError
-from punce.judging.metrics import Estimate
+from punce.judging.estimates import Estimate
 from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
 from punce.product.plan import DataOptions

@@ -1,6 +1,6 @@
 """A page on this computer for judging rows one by one; every verdict is on disk before the next card shows.
 
-Only this computer can reach it (127.0.0.1), and only who has the link: its token opens one session, whose secret the
+Only this computer can reach it (127.0.0.1), and only with the link: its token opens one session, whose secret the
 page sends with every request in a header. There are no cookies, which other local servers would see, and nothing that
 a page of another site could forge. The page itself holds no data; rows arrive as JSON and become text nodes.
 """
@@ -68,7 +68,7 @@ class Desk:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def session(self, token: str) -> str:
-        """The secret of the session, for the first who has the token."""
+        """The secret of the session, for the first request with the token."""
         with self._lock:
             if not self.token or not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
                 raise RefusedError(HTTPStatus.FORBIDDEN, "this link was used already; start punce review --serve again")
@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             raise  # of the connection: there is nobody to answer
         except Exception as error:  # the page must say something, and the terminal is not the place for it
-            words = f"a fault of punce ({type(error).__name__}); please report it"
+            words = f"a bug in punce ({type(error).__name__}); please report it"
             status, (kind, content) = HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": words})
         self.send_response(status)
         headers = {

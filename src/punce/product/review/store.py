@@ -204,6 +204,7 @@ def settle(verdicts: list[Verdict], keys: Iterable[str]) -> Settled:
     positive = {key: vote[YES] > vote[NO] for key, vote in votes.items() if vote[YES] != vote[NO]}
     disputed = frozenset(key for key, vote in votes.items() if vote[YES] == vote[NO] > 0)
     disagreed = frozenset(key for key, vote in votes.items() if vote[YES] and vote[NO])
+    # Who is neither settled nor disputed has got no vote but "unsure".
     return Settled(positive, frozenset(votes) - set(positive) - disputed, disputed, disagreed)
 
 
