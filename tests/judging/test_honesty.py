@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from punce.judging.judgement import JudgedScores, judge
+from punce.judging.used_prior import given_prior
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -45,3 +48,29 @@ def test_useless_scores_are_never_given_a_number(honesty: ModuleType) -> None:
     for seed in range(6):
         found = honesty.simulated("noise", (30, 100, 500)[seed % 3], 0.3, False, seed, ("accuracy",))["accuracy"]
         assert {name for name, (value, *_) in found.items() if value is not None} <= {"recall"}
+
+
+def test_the_verdict_on_a_row_has_no_say_in_what_is_reported_of_it() -> None:
+    """Another verdict on one row changes the calibration of the other folds, not that of its own."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([1, 0], [60, 600]).astype(np.int8)
+    y = np.concatenate([np.ones(60, dtype=bool), rng.random(600) < 0.4])
+    scores = rng.normal(np.where(y, 1.0, -1.0))
+    truths = np.zeros(660, dtype=np.int8)
+    truths[60:120] = np.where(y[60:120], 1, -1)
+    first = given_prior(0.4, codes, "single_set")
+    asked: dict[str, Any] = {"scenario": "single_set", "target": "unlabelled", "sees_more": False, "seed": 0}
+
+    def reported(truths: np.ndarray) -> np.ndarray:
+        people = JudgedScores.of(scores, codes, truths)
+        return judge(scores, codes, first, "accuracy", labelled_share=0.1, people=people, **asked).held_out[
+            "unlabelled"
+        ]
+
+    plain = reported(truths)
+    for place in (0, 7, 59):
+        other = truths.copy()
+        other[60 + place] *= -1
+        moved = reported(other) != plain
+        assert not moved[place]
+        assert moved.mean() == pytest.approx(0.8, abs=0.01), "the other four folds learn from the verdict"

@@ -63,16 +63,28 @@ class Judgement:
 
 @dataclass(frozen=True)
 class JudgedScores:
-    """Held-out scores of rows that people judged, and their class: they correct probabilities that the labels bias."""
+    """Held-out scores of rows that people judged, and their class: they correct probabilities that the labels bias.
+
+    `places` are their numbers among the held-out unlabelled rows. Shape: (k,) each.
+    """
 
     scores: Floats
     is_positive: Flags
+    places: npt.NDArray[np.intp]
 
     @classmethod
     def of(cls, scores: Floats, codes: Labels, truths: Labels) -> JudgedScores | None:
         """The judged ones of these rows; None where they are too few. Shape: (m,) each."""
-        judged = (codes == UNLABELLED) & (truths != UNLABELLED)
-        return cls(scores[judged], truths[judged] == POSITIVE) if judged.sum() >= _FEWEST_JUDGED else None
+        is_u = codes == UNLABELLED
+        places = np.flatnonzero(truths[is_u] != UNLABELLED)
+        if len(places) < _FEWEST_JUDGED:
+            return None
+        return cls(scores[is_u][places], truths[is_u][places] == POSITIVE, places)
+
+    def outside(self, part: Flags) -> JudgedScores:
+        """Those that are not in this part of the unlabelled rows. Shape: part (n_U,)."""
+        kept = ~part[self.places]
+        return JudgedScores(self.scores[kept], self.is_positive[kept], self.places[kept])
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,10 @@ class Mix:
     labelled_share: float
     negative_share: float = 0.0
     judged: JudgedScores | None = None
+
+    def without(self, part: Flags) -> Mix:
+        """The mix as it is known without the verdicts on this part of the unlabelled rows. Shape: part (n_U,)."""
+        return self if self.judged is None else replace(self, judged=self.judged.outside(part))
 
     @property
     def share(self) -> float:
@@ -210,7 +226,8 @@ def cross_fitted(
         # A single row cannot be left out: it is judged by itself, and its wide intervals say how little that is.
         alone = any(part.all() for part in inside[:2])
         rest = groups if alone else [own[~part] for own, part in zip(groups, inside, strict=True)]
-        calibrator, threshold = _decide(rest[0], rest[1], rest[2] if len(n) else n, mix, rule, method)
+        known = mix if alone else mix.without(inside[1])
+        calibrator, threshold = _decide(rest[0], rest[1], rest[2] if len(n) else n, known, rule, method)
         for own, part, of, calls in zip(groups, inside, chances, called, strict=True):
             of[part] = calibrator.probability(own[part])
             calls[part] = of[part] >= threshold
