@@ -123,6 +123,26 @@ def test_a_refit_gets_the_truths_of_judged_rows_and_their_share(run: Path, tmp_p
     assert len(ReviewFolder(tmp_path / "next").verdicts()) == 60
 
 
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_refit_of_a_refit_rests_on_the_labels_and_on_all_verdicts_once(run: Path, tmp_path: Path, seen: bool) -> None:
+    """Without a new verdict the share stays, also if the refit was trained with every judged row."""
+    reviewed(run)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
+    first = reviewed_rows(run, source, source.read())
+    again = finished_run(tmp_path / "again", tmp_path / "table.csv", share=0.2)  # it claims what it was told
+    config = json.loads((again / "config.json").read_text())
+    (again / "config.json").write_text(json.dumps({**config, "review": first.as_config()}))
+    listed = pd.read_csv(again / "scores.csv")
+    listed["judged"] = np.array(first.said())[listed["row"]]
+    listed.assign(seen_in_training=seen).to_csv(again / "scores.csv", index=False)
+    first.carry(again)
+    second = reviewed_rows(again, source, source.read())
+    assert np.array_equal(second.labels, first.labels)
+    assert first.prior is not None
+    assert second.prior == pytest.approx(first.prior, abs=0.01)
+    assert (second.state.audit is None) is seen
+
+
 @pytest.mark.parametrize(("change", "why"), [("value", "have changed"), ("label", "labels"), ("row", "rows")])
 def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, why: str) -> None:
     state = reviewed(run)

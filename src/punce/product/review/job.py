@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -15,9 +15,9 @@ from punce.data import UserData
 from punce.errors import InputError
 from punce.judging.audit import Audit, agreed_share, audit, disagreements
 from punce.judging.estimates import CONFIDENCE, Estimate
-from punce.judging.sampling import QUANTITIES, Quantity, draw, stratify
+from punce.judging.sampling import QUANTITIES, Flags, Quantity, draw, stratify
 from punce.product.review.files import read_verdicts, refuse_foreign, refuse_to_lose, write_rows
-from punce.product.review.run import ScoredRun, content_hashes, label_hash
+from punce.product.review.run import ScoredRun, as_estimate, content_hashes, label_hash
 from punce.product.review.store import (
     DrawnRow,
     Plan,
@@ -60,12 +60,16 @@ class Goal:
 
 @dataclass(frozen=True)
 class State:
-    """Everything that is known of a review. `audit` is None before there are ten verdicts."""
+    """Everything that is known of a review. `audit` is None before there are ten verdicts that can audit the run.
+
+    `judged_share` is the share of positives by all verdicts; None before there are ten.
+    """
 
     run: ScoredRun
     plan: Plan
     settled: Settled
     audit: Audit | None
+    judged_share: Estimate | None
 
     @property
     def open(self) -> list[DrawnRow]:
@@ -84,11 +88,17 @@ class State:
         return disagreements(self.compared, self.audit) if self.audit else []
 
     @property
+    def share_by_labels(self) -> Estimate | None:
+        """The share that the labels alone gave: after a refit that of the first run, for its own rests on verdicts."""
+        if not self.run.was_judged:
+            return self.run.claims["share"]
+        first = self.plan.before[0].claimed.get("share") if self.plan.before else None
+        return None if first is None else as_estimate(asdict(first))
+
+    @property
     def share(self) -> Estimate | None:
         """The share of positives to go on with."""
-        if self.audit is None:
-            return None
-        return agreed_share(self.compared.get("share"), self.audit.share)
+        return None if self.judged_share is None else agreed_share(self.share_by_labels, self.judged_share)
 
 
 def quantity_of(name: str) -> Quantity:
@@ -108,13 +118,25 @@ def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None
     if plan.rounds and len(plan.rounds[0].strata) != len(run.rows):
         raise InputError(f"{folder.path} holds the review of another run ({len(plan.rounds[0].strata):,} rows)")
     settled = settle(folder.verdicts(), plan.drawn)
-    found = None
     usable = replace(
         settled, positive={key: y for key, y in settled.positive.items() if plan.drawn[key].row not in run.leaked}
     )
-    if len(usable.positive) >= _FEWEST:
-        found = audit(samples_of(plan, usable, run.rows), run.called, run.probability)
-    return State(run, plan, settled, found)
+    found = _audit(run, plan, usable, run.called)
+    share = found.share if found else None
+    if len(usable.positive) < len(settled.positive):
+        # The share is that of the file, whatever run is audited: it rests on all verdicts. They divide by the strata
+        # they were drawn from alone, because the model calls rows that it was trained with as it was told to.
+        every = _audit(run, plan, settled, np.zeros(len(run.rows), dtype=bool))
+        share = every.share if every else None
+        found = replace(found, share=share) if found and share else None
+    return State(run, plan, settled, found, share)
+
+
+def _audit(run: ScoredRun, plan: Plan, settled: Settled, called: Flags) -> Audit | None:
+    """What these verdicts show; None where they are too few. Shape: called (N,)."""
+    if len(settled.positive) < _FEWEST:
+        return None
+    return audit(samples_of(plan, settled, run.rows), called, run.probability)
 
 
 def draw_rows(run: ScoredRun, data: UserData, quantity: Quantity, n_rows: int, seed: int) -> Plan:
@@ -223,11 +245,12 @@ def finding(state: State) -> str:
             "Trust the judged numbers."
         )
     agreed = state.share or share
+    if agreed == share:  # the labels say nothing of it, or something else
+        return f"The judged rows put the share of positives at {share.in_words()}."
+    both = "Together with the labels they" if state.run.was_judged else "Both together"
     return (
-        "The judged rows do not contradict the fit beyond chance. Both together put the share of positives at "
+        f"The judged rows do not contradict the fit beyond chance. {both} put the share of positives at "
         f"{agreed.in_words()}."
-        if "share" in state.compared and not np.isnan(state.compared["share"].value)
-        else f"The judged rows put the share of positives at {share.in_words()}."
     )
 
 

@@ -151,14 +151,15 @@ def _listed(file: Path) -> pd.DataFrame:
 def _claims(numbers: dict[str, Any]) -> dict[Quantity, Estimate]:
     prior, mix = numbers["prior"], numbers["unlabelled"]
     return {
-        "share": _as_estimate(prior),
-        "precision": _as_estimate(mix["precision"]),
-        "recall": _as_estimate(numbers["recall"]),
-        "accuracy": _as_estimate(mix["accuracy"]),
+        "share": as_estimate(prior),
+        "precision": as_estimate(mix["precision"]),
+        "recall": as_estimate(numbers["recall"]),
+        "accuracy": as_estimate(mix["accuracy"]),
     }
 
 
-def _as_estimate(tree: dict[str, Any]) -> Estimate:
+def as_estimate(tree: dict[str, Any]) -> Estimate:
+    """From JSON, in which a number that cannot be estimated is null."""
     reason = str(tree.get("reason") or "")
     if reason or tree.get("value") is None:
         return Estimate.impossible(reason)
