@@ -79,7 +79,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, temperature: float, tile: int | None) -> Tensor:
         ctx.temperature, ctx.world_size = temperature, collectives.world_size()
-        with _full_precision(z):
+        with full_precision(z):
             gathered = collectives.gather_rows(z)
             ctx.tile = tile or _TILE.get(z.device.type, _TILE_ACCELERATOR)
             tiles = _Tiles(gathered, temperature, ctx.tile, keep=ctx.needs_input_grad[0])
@@ -96,7 +96,7 @@ class _LogPartition(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
         (grad,) = grads
         z, lse, rows, *kept = ctx.saved_tensors
-        with _full_precision(z):
+        with full_precision(z):
             # Only with create_graph=True: someone wants the second derivative.
             if torch.is_grad_enabled():
                 return _differentiable_grad(z, grad, ctx), None, None
@@ -110,7 +110,7 @@ class _LogPartition(torch.autograd.Function):
         return dz.div_(ctx.temperature), None, None
 
 
-def _full_precision(z: Tensor) -> torch.autocast:
+def full_precision(z: Tensor) -> torch.autocast:
     """Keep autocast from turning the similarities into half precision."""
     return torch.autocast(z.device.type, enabled=False)
 
