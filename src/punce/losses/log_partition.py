@@ -49,6 +49,8 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
     Shape: (R, K) -> (R,), float32 for half-precision input, otherwise the dtype of `z`.
     """
     check_temperature(temperature)
+    if tile is not None and not (isinstance(tile, int) and tile >= 1):
+        raise InputError(f"tile must be a whole number of rows, at least 1, or None, got {tile!r}")
     _check_unit_rows(z)
     if z.dtype in (torch.float16, torch.bfloat16):
         z = z.float()
@@ -63,6 +65,8 @@ def check_temperature(temperature: float) -> None:
 
 
 def _check_unit_rows(z: Tensor) -> None:
+    if not isinstance(z, Tensor):
+        raise InputError(f"log_partition needs a tensor, got {type(z).__name__}; torch.as_tensor makes one")
     if z.dim() != 2 or not z.is_floating_point():
         raise InputError(f"log_partition needs floating-point rows (n, d), got {z.dtype} of shape {tuple(z.shape)}")
     lengths = z.detach().float().norm(dim=1)

@@ -47,6 +47,10 @@ def _from_means(anchors: Anchors, b: int) -> Tensor:
 
 
 def _from_caller(probabilities: Tensor, b: int) -> Tensor:
+    if not isinstance(probabilities, Tensor):
+        raise InputError(
+            f"probabilities must be a tensor, got {type(probabilities).__name__}; torch.as_tensor makes one"
+        )
     if probabilities.shape != (b,):
         raise InputError(
             f"probabilities must be one per row, shape ({b},), got {tuple(probabilities.shape)}; "
