@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.losses import DCL, SCL, InfoNCE, PuNCE, log_partition
+from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE, log_partition
 
 
 @pytest.fixture
@@ -130,3 +130,11 @@ def test_own_view_is_a_share_and_only_for_the_posterior_form() -> None:
             PuNCE(0.3, weighting="posterior", own_view=wrong)  # type: ignore[arg-type]
     assert "own_view=0.5" in repr(PuNCE(0.3, weighting="posterior", own_view=0.5))
     assert "own_view" not in repr(PuNCE(0.3))
+
+
+def test_a_loss_without_a_target_says_so(z: Tensor) -> None:
+    class Unfinished(ContrastiveLoss):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Unfinished does not define target\(anchors\)"):
+        Unfinished()(z)

@@ -185,3 +185,11 @@ def test_the_example_in_the_docs_is_right() -> None:
     result = doctest.testmod(punce.risks)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_a_risk_without_a_formula_says_so() -> None:
+    class Unfinished(Risk):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Unfinished does not define forward\(scores, labels\)"):
+        Unfinished()(torch.zeros(2), torch.tensor([1, 0]))
