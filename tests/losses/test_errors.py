@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE, log_partition
+from punce.losses import DCL, SCL, Anchors, ContrastiveLoss, InfoNCE, PuNCE, log_partition
 
 
 @pytest.fixture
@@ -138,3 +138,11 @@ def test_a_loss_without_a_target_says_so(z: Tensor) -> None:
 
     with pytest.raises(NotImplementedError, match=r"Unfinished does not define target\(anchors\)"):
         Unfinished()(z)
+
+
+def test_a_loss_of_ones_own_needs_public_names_only(z: Tensor) -> None:
+    class Plain(ContrastiveLoss):
+        def target(self, anchors: Anchors) -> Tensor:
+            return anchors.pair
+
+    assert float(Plain(0.3)(z)) == float(InfoNCE(0.3)(z))
