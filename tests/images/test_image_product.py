@@ -22,6 +22,7 @@ from punce.data.pictures import looks_of, near_duplicates
 from punce.encoders import Vision
 from punce.errors import InputError
 from punce.models import image
+from punce.models.pictures import PictureVectors
 from punce.product.fit import run_fit
 from punce.product.plan import DataOptions, ModelOptions, plan_fit
 from punce.product.predict import run_predict
@@ -132,6 +133,16 @@ def test_arrays_of_both_layouts_and_a_network_of_your_own(counts: Counts, tmp_pa
     assert fitted.scores_[0::3][35:].min() > np.quantile(fitted.scores_[1::3], 0.9)
     with pytest.raises(InputError, match="encoder object of your own cannot be saved"):
         fitted.save(tmp_path / "model")
+
+
+def test_an_array_that_is_filled_again_is_embedded_again() -> None:
+    vectors = PictureVectors(Vision(torch.nn.AvgPool2d(16), size=16))
+    batch, _ = _arrays(8)
+    before = vectors.embedded(batch)[0].copy()
+    batch[:] = 255 - batch
+    after = vectors.embedded(batch)[0]
+    assert not np.isclose(after, before).all(axis=1).any()
+    assert np.array_equal(after, vectors.embedded(batch.copy())[0])
 
 
 def test_options_without_effect_are_refused_before_anything_is_embedded(

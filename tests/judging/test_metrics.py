@@ -283,6 +283,25 @@ def test_weighted_auc_is_the_true_one_and_its_interval_covers() -> None:
     assert np.mean([covers(estimate, auc) for estimate in found]) > 0.8
 
 
+@pytest.mark.parametrize("n_p", [1, 2, 5, 20])
+def test_few_labelled_rows_do_not_make_auc_certain(n_p: int) -> None:
+    rng, expected = np.random.default_rng(0), float(norm.cdf(2 / math.sqrt(2)))
+    found = [
+        pu_metrics(*case_control(rng, n_p, 400, 0.2), 0.2, confidence=0.9, n_draws=200, random_state=i).auc
+        for i in range(100)
+    ]
+    stated = [estimate for estimate in found if not estimate.reason]
+    assert n_p == 20 or not stated  # a handful that happen to score alike say nothing of the others
+    assert not stated or np.mean([covers(estimate, expected) for estimate in stated]) > 0.85
+
+
+def test_perfect_separation_of_labelled_rows_is_not_certainty() -> None:
+    p, u, n = np.linspace(2, 3, 50), np.linspace(-3, 3, 300), np.linspace(-3, -2, 40)
+    auc = pu_metrics(p, u, 0.2, negative_scores=n).auc
+    assert auc.value == auc.high == 1.0
+    assert 0.93 < auc.low < 0.99
+
+
 def test_rules_that_differ_widen_the_intervals() -> None:
     p, u = case_control(np.random.default_rng(14), 100, 500, 0.3)
     shares = ([0.4] * 5, [0.2, 0.3, 0.4, 0.5, 0.6])

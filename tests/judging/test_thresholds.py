@@ -54,6 +54,12 @@ def test_senseless_rules_are_refused(rule: Any) -> None:
         choose_threshold(rule, np.array([0.9]), np.array([0.1]))
 
 
+@pytest.mark.parametrize(("n", "wanted"), [(25, 0.68), (100, 0.93), (20, 0.95), (5, 0.2)])
+def test_a_recall_that_labelled_rows_have_exactly_is_enough(n: int, wanted: float) -> None:
+    p = np.arange(1, n + 1) / (n + 1)
+    assert (p >= choose_threshold(f"recall={wanted}", p, p[:1])).sum() == round(wanted * n)
+
+
 def test_an_unreachable_precision_takes_the_best_threshold_and_says_so() -> None:
     p, u = np.array([0.6, 0.2]), np.array([0.6, 0.2, 0.1])
     assert choose_threshold("precision=0.9", p, u) == 0.6

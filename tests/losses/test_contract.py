@@ -308,6 +308,14 @@ def test_probabilities_of_the_unlabelled_rows_average_to_the_prior(prior: float)
     assert bool((ranked.diff() >= 0).all())
 
 
+def test_autocast_does_not_round_the_probabilities() -> None:
+    z, labels = torch.randn(2, 40, 16), torch.tensor([1, 0, 0, -1] * 10)
+    plain = anchor_probabilities(two_view_anchors(z, labels), 0.3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = anchor_probabilities(two_view_anchors(z, labels), 0.3)
+    assert torch.equal(plain, mixed)
+
+
 def test_no_gradient_reaches_what_the_probabilities_came_from() -> None:
     scores = torch.zeros(4, requires_grad=True)
     z = projections(4)

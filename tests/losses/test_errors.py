@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.losses import DCL, SCL, InfoNCE, PuNCE, log_partition
+from punce.losses import DCL, SCL, Anchors, ContrastiveLoss, InfoNCE, PuNCE, log_partition
 
 
 @pytest.fixture
@@ -86,6 +87,17 @@ def test_pnu_labels_given_to_the_pu_only_form(z: Tensor) -> None:
         PuNCE(0.3, weighting="released")(z, torch.tensor([1, -1, 0, -1]))
 
 
+@pytest.mark.parametrize("tile", [0, -1, 1.5, "8"])
+def test_a_tile_without_rows_is_refused(tile: Any) -> None:
+    with pytest.raises(InputError, match="tile must be a whole number of rows"):
+        log_partition(torch.eye(3), 0.5, tile)
+
+
+def test_an_array_is_no_tensor_of_rows() -> None:
+    with pytest.raises(InputError, match=r"needs a tensor, got ndarray; torch\.as_tensor makes one"):
+        log_partition(np.eye(3), 0.5)  # type: ignore[arg-type]
+
+
 def test_log_partition_refuses_rows_that_are_not_unit() -> None:
     with pytest.raises(InputError, match=r"row 1 has length 2; normalise"):
         log_partition(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), 0.5)
@@ -99,12 +111,13 @@ def test_log_partition_refuses_rows_that_are_not_unit() -> None:
     ("loss", "probabilities", "message"),
     [
         (PuNCE(0.3), torch.full((4,), 0.5), "probabilities are for weighting='posterior'"),
+        (PuNCE(0.3, weighting="posterior"), [0.5] * 4, "probabilities must be a tensor, got list"),
         (PuNCE(0.3, weighting="posterior"), torch.full((8,), 0.5), "average those of the two views"),
         (PuNCE(0.3, weighting="posterior"), torch.tensor([0.5, 0.1, 2.0, 0.1]), "got 2.0 in row 2; take the sigmoid"),
         (PuNCE(0.3, weighting="posterior"), torch.tensor([0.5, torch.nan, 0.2, 0.1]), "got nan in row 1"),
     ],
 )
-def test_probabilities_that_cannot_be_used(z: Tensor, loss: PuNCE, probabilities: Tensor, message: str) -> None:
+def test_probabilities_that_cannot_be_used(z: Tensor, loss: PuNCE, probabilities: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         loss(z, torch.tensor([1, 0, 0, -1]), probabilities)
 
@@ -117,3 +130,19 @@ def test_own_view_is_a_share_and_only_for_the_posterior_form() -> None:
             PuNCE(0.3, weighting="posterior", own_view=wrong)  # type: ignore[arg-type]
     assert "own_view=0.5" in repr(PuNCE(0.3, weighting="posterior", own_view=0.5))
     assert "own_view" not in repr(PuNCE(0.3))
+
+
+def test_a_loss_without_a_target_says_so(z: Tensor) -> None:
+    class Unfinished(ContrastiveLoss):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Unfinished does not define target\(anchors\)"):
+        Unfinished()(z)
+
+
+def test_a_loss_of_ones_own_needs_public_names_only(z: Tensor) -> None:
+    class Plain(ContrastiveLoss):
+        def target(self, anchors: Anchors) -> Tensor:
+            return anchors.pair
+
+    assert float(Plain(0.3)(z)) == float(InfoNCE(0.3)(z))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import punce.risks
 from punce.errors import InputError
-from punce.risks import RISKS, Risk, build_risk
+from punce.risks import RISKS, Risk, build_risk, checked_batch, group_means
 from tests.risks.cases import CASES, Case, batch, weights_for
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -185,3 +185,23 @@ def test_the_example_in_the_docs_is_right() -> None:
     result = doctest.testmod(punce.risks)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_a_risk_without_a_formula_says_so() -> None:
+    class Unfinished(Risk):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Unfinished does not define forward\(scores, labels\)"):
+        Unfinished()(torch.zeros(2), torch.tensor([1, 0]))
+
+
+def test_a_risk_of_ones_own_needs_public_names_only() -> None:
+    class Absolute(Risk):
+        """E_P |1 − g| + E_U |g|."""
+
+        def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+            scores, labels = checked_batch(scores, labels)
+            groups = [((1 - scores).abs(), labels == 1), (scores.abs(), labels == 0)]
+            return sum(group_means(groups).means, torch.zeros(()))
+
+    assert float(Absolute()(torch.tensor([1.0, 0.5, 2.0]), torch.tensor([1, 1, 0]))) == 2.25

@@ -65,6 +65,18 @@ def test_two_ranks_normalise_as_one(tmp_path: Path) -> None:
                 torch.testing.assert_close(two[rank][key], value, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_normalised_as_torch_does(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions of a training step run in bfloat16 on some CPUs (punce.encoders.precision)."""
+    x = (torch.randn(70, 3, 9, 9) * 3 + 5).to(dtype)
+    plain, own = nn.BatchNorm2d(3), nn.BatchNorm2d(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(collectives, "world_size", lambda: 2)
+        synchronised = synchronise_batch_norm(own)
+    torch.testing.assert_close(synchronised(x), plain(x))
+    torch.testing.assert_close(dict(own.named_buffers()), dict(plain.named_buffers()))
+
+
 def test_one_process_keeps_its_layers() -> None:
     model = make("default", (4, 3))
     assert synchronise_batch_norm(model) is model

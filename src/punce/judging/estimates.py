@@ -64,3 +64,13 @@ def stated(estimate: Estimate, reason: str = "") -> Estimate:
     if estimate.high - estimate.low > WIDEST:
         return Estimate.impossible(f"it may lie anywhere between {estimate.low:.2f} and {estimate.high:.2f}")
     return estimate
+
+
+def squared_error(values: npt.NDArray[np.float64], doubt: float) -> float:
+    """Squared standard error of the mean of values in [0, 1], as if `doubt` more rows had 0 and 1, half of them each.
+
+    Without doubt one row, or rows that all agree, would claim certainty.
+    """
+    n = len(values) + doubt
+    mean = (values.sum() + doubt / 2) / n
+    return float((((values - mean) ** 2).sum() + doubt / 2 * (mean**2 + (1.0 - mean) ** 2)) / n**2)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.judging.calibration import PUCalibrator
+from punce.judging.estimates import squared_error
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate, PriorWarning, estimate_prior, held_out_scores
 from punce.priors.cautions import about_width
@@ -31,6 +32,7 @@ _LEAST_WIDTH = 0.01  # of an interval: a narrower one would silence the other es
 _FEWEST_OF_BOTH = 5  # labelled rows of a class, for its mean to have an error that can be known
 _MOST_ERROR = 0.2  # of an estimate that says anything
 _FAR = 3.0  # standard errors
+_DOUBT = 1.0  # rows: ten labelled rows without a hit are no proof
 
 
 def given_prior(value: float, labels: Labels, scenario: Scenario) -> PriorEstimate:
@@ -160,7 +162,7 @@ def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> Pr
     apart = float(p.mean() - n.mean())
     value = float(np.clip((u.mean() - n.mean()) / apart, 0.0, 1.0)) if apart > 0 else np.nan
     parts = ((p, value), (u, 1.0), (n, 1.0 - value))
-    variance = sum(weight**2 * _squared_error(own) for own, weight in parts)
+    variance = sum(weight**2 * squared_error(own, _DOUBT) for own, weight in parts)
     error = np.sqrt(variance) / apart if apart > 0 else np.nan
     if min(len(p), len(n)) < _FEWEST_OF_BOTH or not error < _MOST_ERROR:
         reason = "the labelled negatives are too few or too near the positives to tell the share"
@@ -169,13 +171,6 @@ def prior_from_both(p: Floats, u: Floats, n: Floats, first: PriorEstimate) -> Pr
     # What follows from the share is computed where the counts of all rows are known.
     found = first.moved(value, low, high) if first.diagnostics else replace(first, value=value, low=low, high=high)
     return replace(found, method="labelled negatives", warnings=(), reason="", diagnostics={})
-
-
-def _squared_error(values: Floats) -> float:
-    """Of the mean of values in [0, 1], as if half a row had 0 and half a row 1: ten rows without a hit are no proof."""
-    n = len(values) + 1
-    mean = (values.sum() + 0.5) / n
-    return float((((values - mean) ** 2).sum() + 0.5 * (mean**2 + (1.0 - mean) ** 2)) / n**2)
 
 
 def prior_to_learn_with(first: PriorEstimate, X: Any, codes: Labels, seed: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from punce.catalogue import build_entry
-from punce.losses.contrastive import ContrastiveLoss
+from punce.losses.contrastive import Anchors, ContrastiveLoss
 from punce.losses.dcl import DCL
 from punce.losses.infonce import InfoNCE
 from punce.losses.log_partition import log_partition
@@ -24,4 +24,4 @@ def build_loss(loss: str | ContrastiveLoss, prior: float | None = None, **option
     return build_entry("loss", LOSSES, ContrastiveLoss, loss, options, prior)
 
 
-__all__ = ["DCL", "LOSSES", "SCL", "ContrastiveLoss", "InfoNCE", "PuNCE", "build_loss", "log_partition"]
+__all__ = ["DCL", "LOSSES", "SCL", "Anchors", "ContrastiveLoss", "InfoNCE", "PuNCE", "build_loss", "log_partition"]

@@ -12,7 +12,6 @@ Shape legend: B rows of this rank, M = 2B anchors (view 0 of every row, then vie
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,9 +107,10 @@ class ContrastiveLoss(nn.Module):
         lse = log_partition(anchors.z, self.temperature)
         return lse - (anchors.z * self.target(anchors)).sum(1) / self.temperature
 
-    @abstractmethod
     def target(self, anchors: Anchors) -> Tensor:
         """t_i = Σ_j W_ij z_j with Σ_j W_ij = 1. Shape: (M, K)."""
+        # Raised, because nn.Module is no ABC: a method that is only marked abstract would return None.
+        raise NotImplementedError(f"{type(self).__name__} does not define target(anchors)")
 
     def extra_repr(self) -> str:
         """Shown by print(loss)."""

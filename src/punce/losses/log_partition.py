@@ -49,6 +49,8 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
     Shape: (R, K) -> (R,), float32 for half-precision input, otherwise the dtype of `z`.
     """
     check_temperature(temperature)
+    if tile is not None and not (isinstance(tile, int) and tile >= 1):
+        raise InputError(f"tile must be a whole number of rows, at least 1, or None, got {tile!r}")
     _check_unit_rows(z)
     if z.dtype in (torch.float16, torch.bfloat16):
         z = z.float()
@@ -63,6 +65,8 @@ def check_temperature(temperature: float) -> None:
 
 
 def _check_unit_rows(z: Tensor) -> None:
+    if not isinstance(z, Tensor):
+        raise InputError(f"log_partition needs a tensor, got {type(z).__name__}; torch.as_tensor makes one")
     if z.dim() != 2 or not z.is_floating_point():
         raise InputError(f"log_partition needs floating-point rows (n, d), got {z.dtype} of shape {tuple(z.shape)}")
     lengths = z.detach().float().norm(dim=1)
@@ -79,7 +83,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, temperature: float, tile: int | None) -> Tensor:
         ctx.temperature, ctx.world_size = temperature, collectives.world_size()
-        with _full_precision(z):
+        with full_precision(z):
             gathered = collectives.gather_rows(z)
             ctx.tile = tile or _TILE.get(z.device.type, _TILE_ACCELERATOR)
             tiles = _Tiles(gathered, temperature, ctx.tile, keep=ctx.needs_input_grad[0])
@@ -96,7 +100,7 @@ class _LogPartition(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
         (grad,) = grads
         z, lse, rows, *kept = ctx.saved_tensors
-        with _full_precision(z):
+        with full_precision(z):
             # Only with create_graph=True: someone wants the second derivative.
             if torch.is_grad_enabled():
                 return _differentiable_grad(z, grad, ctx), None, None
@@ -110,7 +114,7 @@ class _LogPartition(torch.autograd.Function):
         return dz.div_(ctx.temperature), None, None
 
 
-def _full_precision(z: Tensor) -> torch.autocast:
+def full_precision(z: Tensor) -> torch.autocast:
     """Keep autocast from turning the similarities into half precision."""
     return torch.autocast(z.device.type, enabled=False)
 

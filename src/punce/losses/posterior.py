@@ -11,6 +11,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.losses.contrastive import Anchors, LabelledGroup
+from punce.losses.log_partition import full_precision
 from punce.training import collectives
 
 _SHARPNESS = 10.0  # of the log-odds in cosine similarity; 5 to 20 did equally well on MNIST
@@ -28,7 +29,8 @@ def anchor_probabilities(anchors: Anchors, prior: float, probabilities: Tensor |
     Shape: probabilities (B,) -> (M, 1).
     """
     b = len(anchors.z) // 2
-    log_odds = _from_means(anchors, b) if probabilities is None else _from_caller(probabilities, b)
+    with full_precision(anchors.z):
+        log_odds = _from_means(anchors, b) if probabilities is None else _from_caller(probabilities, b)
     log_odds = log_odds.to(anchors.z.device, torch.float64)
     is_labelled = (anchors.is_positive | anchors.is_negative)[:b, 0]
     # Every rank gets all of them, one number a row, and finds the same shift.
@@ -45,6 +47,10 @@ def _from_means(anchors: Anchors, b: int) -> Tensor:
 
 
 def _from_caller(probabilities: Tensor, b: int) -> Tensor:
+    if not isinstance(probabilities, Tensor):
+        raise InputError(
+            f"probabilities must be a tensor, got {type(probabilities).__name__}; torch.as_tensor makes one"
+        )
     if probabilities.shape != (b,):
         raise InputError(
             f"probabilities must be one per row, shape ({b},), got {tuple(probabilities.shape)}; "

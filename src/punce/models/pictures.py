@@ -7,7 +7,6 @@ that a second fit, other labels or a review take seconds.
 from __future__ import annotations
 
 import hashlib
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,7 +38,7 @@ class PictureVectors:
     def __init__(self, encoder: Vision) -> None:
         self.encoder = encoder.eval()
         self._cache: RowCache | None = None
-        self._last: tuple[Any, Values, Values] | None = None
+        self._last: tuple[bytes, Values, Values] | None = None
 
     def embedded(self, X: Any, *, progress: bool = False) -> tuple[Values, Values]:
         """Embeddings (n, D) and the mean of each channel (n, 3) of files or of an array; raises on unreadable files."""
@@ -47,13 +46,15 @@ class PictureVectors:
             self.look(X, progress=progress)
             X.require_readable()
             return X.known[self._name(FEATURES)], X.known[self._name(BRIGHTNESS)]
-        # The classifier asks for the same array several times during a fit.
-        if self._last is not None and self._last[0]() is X:
-            return self._last[1:]
         x = as_tensor(X)
+        # The classifier asks for the same array several times during a fit. By its content: a caller may fill one array
+        # with batch after batch.
+        digest = _digest(x)
+        if self._last is not None and self._last[0] == digest:
+            return self._last[1:]
         cache = self._opened() if len(x) >= _FEWEST_KEPT else RowCache(None)
         found = self._pass(self._array_chunks(x, cache), len(x), cache, progress)
-        self._last = (_reference(X), found[FEATURES], found[BRIGHTNESS])
+        self._last = (digest, found[FEATURES], found[BRIGHTNESS])
         return self._last[1:]
 
     def notes(self) -> tuple[str, ...]:
@@ -139,9 +140,9 @@ class PictureVectors:
             yield slice(start, start + len(part)), [Picture(key, pixels.get(i)) for i, key in enumerate(keys)]
 
 
-def _reference(X: Any) -> Any:
-    """A reference that does not keep the array alive; for what cannot have one, a reference to nothing."""
-    try:
-        return weakref.ref(X)
-    except TypeError:
-        return lambda: _reference
+def _digest(x: Tensor) -> bytes:
+    """Of the pictures themselves. Shape: (n, C, H, W)."""
+    digest = hashlib.blake2b(f"{x.dtype} {tuple(x.shape)}".encode(), digest_size=KEY_BYTES)
+    for part in torch.split(x, CHUNK):
+        digest.update(part.contiguous().numpy().data)
+    return digest.digest()

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from punce.catalogue import build_entry
-from punce.risks.base import Risk, RiskWarning
+from punce.risks.base import Risk, RiskWarning, checked_batch, group_means
 from punce.risks.nnpu import NNPU
 from punce.risks.pn import PN
 from punce.risks.pvu import PvU
@@ -34,4 +34,5 @@ def build_risk(risk: str | Risk, prior: float | None = None, **options: Any) -> 
     return build_entry("risk", RISKS, Risk, risk, options, prior)
 
 
-__all__ = ["NNPU", "PN", "RISKS", "UPU", "VPU", "PvU", "Risk", "RiskWarning", "build_risk"]
+__all__ = ["NNPU", "PN", "RISKS", "UPU", "VPU", "PvU", "Risk", "RiskWarning"]
+__all__ += ["build_risk", "checked_batch", "group_means"]

@@ -8,7 +8,6 @@ gradient is that of one process holding all rows.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -34,9 +33,10 @@ class Risk(nn.Module):
     scores are computed in float32. Labelled and unlabelled rows may come in any order and any numbers, also none.
     """
 
-    @abstractmethod
     def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
         """The scalar to step on."""
+        # Raised, because nn.Module is no ABC: a method that is only marked abstract would return None.
+        raise NotImplementedError(f"{type(self).__name__} does not define forward(scores, labels)")
 
     def value(self, scores: Tensor, labels: Tensor) -> Tensor:
         """The estimate of the risk for a log, without gradient. Where stepping and estimating differ, see the class."""

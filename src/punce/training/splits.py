@@ -49,6 +49,10 @@ class PUStratifiedKFold:
         self.n_splits = n_splits
         self.random_state = random_state
 
+    def __repr__(self) -> str:
+        """As a search that holds it shows it."""
+        return f"{type(self).__name__}(n_splits={self.n_splits}, random_state={self.random_state})"
+
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
         """Row numbers of training and test part, once per fold."""
         from sklearn.model_selection import StratifiedKFold  # slow to import, and no stage needs it

@@ -54,6 +54,9 @@ class _AllReduceBatchNorm(nn.modules.batchnorm._BatchNorm):
         """Global statistics in training (and always, if no running ones are kept), running ones in evaluation."""
         if not self.training and self.running_mean is not None:
             return super().forward(input)
+        if input.dtype in (torch.float16, torch.bfloat16):  # from convolutions under autocast
+            # As torch does: a count beyond 256 is no bfloat16, and the running statistics are float32.
+            return self.forward(input.float()).to(input.dtype)
         dims = [0, *range(2, input.dim())]
         count = collectives.global_sum(input.new_tensor(input.numel() / max(1, input.shape[1])))
         mean = collectives.global_sum(input.sum(dims)) / count
