@@ -149,7 +149,8 @@ def test_columns_that_could_say_something_are_not_left_out_without_a_word() -> N
     frame = _frame().assign(tags=[["a", "b"]] * 120, remark=remark, constant=1, customer_id=range(1000, 1120))
     assert TableEncoder.fit(frame).notes == (
         "column 'tags' is not learned from: it holds lists or other nested values",
-        "column 'remark' is not learned from: it holds long text (name it as the text column to learn from it)",
+        "column 'remark' is not learned from: it holds long text (--text, or in Python a list of its texts, learns "
+        "from it and from no other column)",
     )
 
 
