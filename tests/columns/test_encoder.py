@@ -203,6 +203,34 @@ def test_dates_in_text_of_several_spellings() -> None:
         assert encoder.transform(frame).values == pytest.approx(reference), pattern
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%-m/%-d/%y",
+        "%d.%m.%y",
+        "%d-%b-%y",
+        "%d %b %Y",
+        "%m/%d/%Y %I:%M %p",
+        "%d-%b-%Y %H:%M:%S",
+    ],
+)
+def test_dates_as_spreadsheets_and_databases_export_them(pattern: str) -> None:
+    days = pd.Series(pd.date_range("2023-11-28 00:00", periods=60, freq="31h" if "M" in pattern else "D"))
+    reference = TableEncoder.fit(pd.DataFrame({"d": days})).transform(pd.DataFrame({"d": days})).values
+    frame = pd.DataFrame({"d": days.dt.strftime(pattern)})
+    encoder = TableEncoder.fit(frame)
+    assert encoder.transform(frame).values == pytest.approx(reference)
+    assert encoder.transform(pd.DataFrame({"d": ["?"]})).notes[0].startswith("column 'd': 1 values are no date like ")
+
+
+@pytest.mark.parametrize("value", ["1.2.10", "10-11-12 High Street", "030-12-3456", "3-4"])
+def test_codes_with_marks_are_no_dates(value: str) -> None:
+    frame = pd.DataFrame({"code": [value, "1.17.3"] * 30, "n": range(60)})
+    assert TableEncoder.fit(frame).names == ("code", "n")
+
+
 def test_days_of_another_form_are_read_where_they_can_only_be_iso_and_otherwise_the_form_is_said() -> None:
     days = pd.Series(pd.date_range("2023-11-28", periods=60))
     frame = pd.DataFrame({"d": days.dt.strftime("%d.%m.%Y")}).set_axis([0] * 60)
