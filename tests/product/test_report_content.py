@@ -18,7 +18,7 @@ from punce.product.page import _prior_facts, _rule_in_words, _training
     [
         ("accuracy", "the likelier of the two, which is best for accuracy"),
         ("f1", "best for F1"),
-        ("precision=0.9", "the lowest with an estimated precision of 0.9"),
+        ("precision=0.9", "the lowest with an estimated precision of 0.9, or the most precise one if none has it"),
         ("recall=0.95", "the highest with an estimated recall of 0.95"),
         (0.3, "as given"),
     ],

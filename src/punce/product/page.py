@@ -85,8 +85,10 @@ def _rule_in_words(rule: Rule) -> str:
     if not isinstance(rule, str):
         return "as given"
     name, _, wanted = rule.partition("=")
+    if name == "precision":  # a warning says so where none has it
+        return f"the lowest with an estimated precision of {wanted}, or the most precise one if none has it"
     if wanted:
-        return f"{'the lowest' if name == 'precision' else 'the highest'} with an estimated {name} of {wanted}"
+        return f"the highest with an estimated {name} of {wanted}"
     return {"accuracy": "the likelier of the two, which is best for accuracy", "f1": "best for F1"}.get(rule, rule)
 
 
