@@ -149,7 +149,8 @@ def test_columns_that_could_say_something_are_not_left_out_without_a_word() -> N
     frame = _frame().assign(tags=[["a", "b"]] * 120, remark=remark, constant=1, customer_id=range(1000, 1120))
     assert TableEncoder.fit(frame).notes == (
         "column 'tags' is not learned from: it holds lists or other nested values",
-        "column 'remark' is not learned from: it holds long text (name it as the text column to learn from it)",
+        "column 'remark' is not learned from: it holds long text (--text, or in Python a list of its texts, learns "
+        "from it and from no other column)",
     )
 
 
@@ -224,6 +225,34 @@ def test_dates_in_text_of_several_spellings() -> None:
         frame = pd.DataFrame({"d": days.strftime(pattern)})
         encoder = TableEncoder.fit(frame)
         assert encoder.transform(frame).values == pytest.approx(reference), pattern
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%-m/%-d/%y",
+        "%d.%m.%y",
+        "%d-%b-%y",
+        "%d %b %Y",
+        "%m/%d/%Y %I:%M %p",
+        "%d-%b-%Y %H:%M:%S",
+    ],
+)
+def test_dates_as_spreadsheets_and_databases_export_them(pattern: str) -> None:
+    days = pd.Series(pd.date_range("2023-11-28 00:00", periods=60, freq="31h" if "M" in pattern else "D"))
+    reference = TableEncoder.fit(pd.DataFrame({"d": days})).transform(pd.DataFrame({"d": days})).values
+    frame = pd.DataFrame({"d": days.dt.strftime(pattern)})
+    encoder = TableEncoder.fit(frame)
+    assert encoder.transform(frame).values == pytest.approx(reference)
+    assert encoder.transform(pd.DataFrame({"d": ["?"]})).notes[0].startswith("column 'd': 1 value is no date like ")
+
+
+@pytest.mark.parametrize("value", ["1.2.10", "10-11-12 High Street", "030-12-3456", "3-4"])
+def test_codes_with_marks_are_no_dates(value: str) -> None:
+    frame = pd.DataFrame({"code": [value, "1.17.3"] * 30, "n": range(60)})
+    assert TableEncoder.fit(frame).names == ("code", "n")
 
 
 def test_days_of_another_form_are_read_where_they_can_only_be_iso_and_otherwise_the_form_is_said() -> None:

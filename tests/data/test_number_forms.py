@@ -126,6 +126,19 @@ def test_names_labels_and_codes_are_left_alone(tmp_path: Path) -> None:
     assert values(labels) == {"x": [1.5, 2.5, 3.5]}
 
 
+@pytest.mark.parametrize("options", [{"keep": ["c"]}, {"text": "c"}, {"columns": ["c"]}])
+def test_columns_that_nothing_is_learned_from_decide_the_mark_and_are_not_spoken_of(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = "".join(f"{k},5\t1.{k % 10}34\t{int(k < 3)}\n" for k in range(30)) + "?\t1.234\t0\n"
+    path = write(tmp_path / "t.csv", "a\tc\ty\n" + rows)
+    notes = " ".join(read(path, "y", **options).notes)
+    assert "numbers as people write" not in notes.replace("1 column is numbers as people write them: 'c'", "")
+    assert "column 'a'" not in notes
+    if "text" not in options:
+        assert read(path, "y", **options).features["c"].iloc[3] == 1334.0
+
+
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet", "t.jsonl"])
 def test_text_in_files_that_know_their_types(name: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": ["3,5", "4,25", "5"], "b": [1.5, 2.5, 3.5], "y": [1, 0, 0]})

@@ -141,7 +141,14 @@ def test_a_text_column_can_be_named_and_missing_text_is_noted(tmp_path: Path) ->
     data = read(_write(frame, tmp_path / "t.csv"), "label", text="note")
     assert data.kind == "text"
     assert data.features[2:4] == ["short", ""]
-    assert data.notes == ("1 row has no text; it is read as empty",)
+    assert data.notes[1:] == ("1 row has no text; it is read as empty",)
+
+
+def test_a_fit_of_texts_says_which_columns_it_does_not_learn_from(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"body": ["good", "bad"], "amount": [1.5, 2.5], "y": [1, 0]}).to_csv(path, index=False)
+    assert read(path, "y", text="body").notes == ("only the texts of column 'body' are learned from, not 'amount'",)
+    assert read(path, text="body").notes == ()  # rows to be scored
 
 
 def test_text_beside_other_columns_stays_a_table(tmp_path: Path) -> None:
@@ -149,7 +156,7 @@ def test_text_beside_other_columns_stays_a_table(tmp_path: Path) -> None:
     assert read(_write(frame, tmp_path / "t.csv"), "label").kind == "table"
     found = read(tmp_path / "t.csv", "label", kind="text")
     assert found.kind == "text"
-    assert any("the texts are those of column" in note for note in found.notes)  # nobody named it
+    assert any("column 'review' (--text names another)" in note for note in found.notes)  # nobody named it
 
 
 def test_kind_text_without_a_clear_column_asks(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from punce.errors import InputError
+from punce.judging.judgement import judge
 from punce.judging.thresholds import choose_threshold, shortfall
+from punce.judging.used_prior import given_prior
 
 PRIOR = 0.3
 
@@ -65,6 +67,18 @@ def test_an_unreachable_precision_takes_the_best_threshold_and_says_so() -> None
     assert choose_threshold("precision=0.9", p, u) == 0.6
     assert "precision of 0.9; the best is 0.600" in shortfall("precision=0.9", p, u)
     assert shortfall("precision=0.5", p, u) == shortfall("f1", p, u) == ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_names_the_precision_of_the_threshold_it_uses(seed: int) -> None:
+    """Probabilities of single folds reach higher or less high than those that the threshold is chosen on."""
+    random = np.random.default_rng(seed)
+    scores = random.normal(np.repeat([1.0, 1.0, -1.0], [30, 60, 140]), 1.0)
+    labels = np.repeat([1, 0], [30, 200]).astype(np.int8)
+    first = given_prior(PRIOR, labels, "case_control")
+    asked: dict[str, Any] = {"scenario": "case_control", "target": "population", "sees_more": False, "seed": seed}
+    judged = judge(scores, labels, first, "precision=0.999", labelled_share=0.0, **asked)
+    assert f"the best is {judged.threshold:.3f}, which is used" in " ".join(judged.warnings)
 
 
 def test_the_mix_to_be_called_may_hold_labelled_rows() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from punce.judging.used_prior import assumed_prior, given_prior
-from punce.product.page import _prior_facts, _rule_in_words, _training
+from punce.product.page import _histogram, _prior_facts, _rule_in_words, _training
+from punce.report import ReportContent
+from punce.report.page import render_report
 
 
 @pytest.mark.parametrize(
@@ -18,7 +20,7 @@ from punce.product.page import _prior_facts, _rule_in_words, _training
     [
         ("accuracy", "the likelier of the two, which is best for accuracy"),
         ("f1", "best for F1"),
-        ("precision=0.9", "the lowest with an estimated precision of 0.9"),
+        ("precision=0.9", "the lowest with an estimated precision of 0.9, or the most precise one if none has it"),
         ("recall=0.95", "the highest with an estimated recall of 0.95"),
         (0.3, "as given"),
     ],
@@ -37,6 +39,16 @@ def test_the_share_on_the_page_is_unknown_only_where_it_is_not_given_and_placeho
     fitted.prior_, fitted.first_prior_, fitted.second_prior_ = assumed, assumed, learned
     assert _prior_facts(fitted).unknown == assumed.reason
     assert [other.method for other in _prior_facts(fitted).others] == ["combined on learned scores"]
+
+
+def test_rows_that_stand_for_labelled_ones_are_not_called_labelled() -> None:
+    held_out = {"positive": np.array([0.8, 0.9]), "unlabelled": np.array([0.1, 0.2, 0.9])}
+    fitted: Any = SimpleNamespace(held_out_=held_out, labelling="biased")
+    page = render_report(ReportContent("t", histogram=_histogram(fitted)))
+    assert "2 rows grouped with labelled ones, all held out" in page
+    assert "abelled positives" not in page
+    fitted.labelling = "random"
+    assert "2 labelled positives, all held out" in render_report(ReportContent("t", histogram=_histogram(fitted)))
 
 
 def test_a_stage_that_begins_anew_has_curves_of_its_own() -> None:

@@ -20,10 +20,11 @@ Floats = npt.NDArray[np.float64]
 
 ColumnKind = Literal["numeric", "categorical", "date", "text", "identifier", "empty", "unsupported"]
 
-DATE_FORMATS = (
-    "ISO8601",
-    *(day + time for day in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y") for time in ("", " %H:%M", " %H:%M:%S")),
-)
+# Day first where both orders read all values, as 3/4/2024 may be either.
+_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%d %b %Y")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_SHORT_DAYS = tuple(day.replace("%Y", "%y") for day in _DAYS)
+_DATE_FORMATS = tuple(day + time for day in (*_DAYS, *_SHORT_DAYS) for time in _TIMES)
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _TRUTH_WORDS = {**_TRUTH, "1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
@@ -34,6 +35,7 @@ _DISTINCT = 0.98  # names of rows may repeat a little, as files joined by hand d
 _FEWEST_FOR_IDENTIFIER = 20  # in a handful of rows any column may have distinct values
 _LONG_TEXT, _MANY_WORDS = 40, 5  # characters and words, on average
 _ISO_DAY = r"\d{4}-\d\d-\d\d"
+_ANY_DAY = r"\d\d?([./ -])(?:\d\d?|[A-Za-z]{3})\1\d\d(?:\d\d)?(?: |$)"  # what all of _DATE_FORMATS begin with
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
 )
@@ -138,8 +140,12 @@ def date_format(series: pd.Series[Any]) -> str | None:
     present = series.dropna().iloc[:_SAMPLE]
     if len(present) == 0 or pd.api.types.is_datetime64_any_dtype(series):
         return None
-    # Day first where both orders read all values, as 3/4/2024 may be either.
-    return next((form for form in DATE_FORMATS if dates(present, form).notna().mean() >= _MOSTLY), None)
+    if dates(present, "ISO8601").notna().mean() >= _MOSTLY:
+        return "ISO8601"
+    # to try all forms on each column of categories would take most of the time of reading a table
+    if present.astype("string").str.match(_ANY_DAY).mean() < _MOSTLY:
+        return None
+    return next((form for form in _DATE_FORMATS if dates(present, form).notna().mean() >= _MOSTLY), None)
 
 
 def category_names(series: pd.Series[Any]) -> pd.Series[Any]:

@@ -73,19 +73,23 @@ def find_forms(
     asked: Decimal | None = None,
     known: NumberForms | None = None,
     left_alone: Collection[str] = (),
+    unused: Collection[str] = (),
 ) -> tuple[NumberForms, tuple[str, ...]]:
     """Decide by what `load` gives, which reads rows with a decimal mark; the notes say what was decided.
 
-    What columns say for certain goes before what is `known` of the file a model learned from. `separator` is that of a
-    file that does not tell numbers from text: it has to be read again to look at it with the other decimal mark.
+    What columns say for certain goes before what is `known` of the file a model learned from. Those that are `unused`
+    help to decide, as somebody wrote them in the same way, and are then left alone. `separator` is that of a file that
+    does not tell numbers from text: it has to be read again to look at it with the other decimal mark.
     """
     first = asked or (known.decimal if known else ".")
     mark, columns, seen = _decided(load, first, separator, left_alone, is_open=asked is None)
     is_known = known is not None and known.decimal == mark and not asked
     forms = _forms(columns, mark, known.columns if known else {}, is_known)
     reason = "as in the rows the model learned from" if is_known else _reason(seen, mark, separator)
-    notes = _notes(seen, forms, mark, "as asked" if asked else reason)
-    return NumberForms(mark, forms, frozenset(left_alone)), notes
+    used = {name: column for name, column in seen.items() if name not in unused}
+    notes = _notes(used, forms, mark, "as asked" if asked else reason)
+    forms = {name: form for name, form in forms.items() if name not in unused}
+    return NumberForms(mark, forms, frozenset({*left_alone, *unused})), notes
 
 
 def _decided(

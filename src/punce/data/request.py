@@ -42,6 +42,12 @@ class Request:
     number_forms: NumberForms | None
 
     @property
+    def named_features(self) -> tuple[str, ...]:
+        """The only columns to learn from, as far as the caller named them; none if the rows decide."""
+        texts = (self.roles.text,) if self.roles.text is not None and self.kind in ("auto", "text") else ()
+        return self.columns or self.roles.keep or texts
+
+    @property
     def named(self) -> dict[str, Any]:
         """The values of the label column that the caller named."""
         return {"positive": self.positive, "negative": self.negative}

@@ -110,8 +110,14 @@ def _number_forms(load: Any, table: TableFile, request: Request) -> tuple[Number
     # Row names, labels and texts are no numbers; categories that a model knows must keep their spelling.
     roles = request.roles
     left_alone = {name for name in (roles.label, roles.text, *roles.drop, *request.as_text) if name is not None}
+    used = request.named_features
     return find_forms(
-        load, separator=table.separator, asked=request.decimal, known=request.number_forms, left_alone=left_alone
+        load,
+        separator=table.separator,
+        asked=request.decimal,
+        known=request.number_forms,
+        left_alone=left_alone,
+        unused=[name for name in table.names if used and name not in used],
     )
 
 
@@ -124,9 +130,9 @@ def _from_frame(
     if text is not None:
         texts, notes = _texts(features[text])
         others = [repr(name) for name in features.columns if name != text]
-        if others and roles.text is None:  # nobody named it
-            what = f"the texts are those of column {text!r} (--text names another); not used: {first_of(others)}"
-            notes = (what, *notes)
+        if others and labels is not None:  # where rows are scored, the model has said so
+            hint = " (--text names another)" if roles.text is None else ""
+            notes = (f"only the texts of column {text!r}{hint} are learned from, not {first_of(others)}", *notes)
         return UserData("text", texts, labels, ids, source, notes, (text,))
     if kind == "embedding":
         matrix = _matrix(features, request.path)

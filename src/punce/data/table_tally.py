@@ -167,7 +167,11 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         yield finding("warning", "unsupported_column", " holds nested values; it will be left out")
         return
     if tally.kind == "text":
-        yield finding("warning", "text_column", " holds long text; name it with --text to learn from it")
+        yield finding(
+            "warning",
+            "text_column",
+            " holds long text and will be left out; --text learns from it, and from no other column",
+        )
         return
     if not tally.varies and not tally.missing:
         yield finding("warning", "constant_column", f" is constant ({tally.first}); it will be left out")

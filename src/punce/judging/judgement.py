@@ -197,7 +197,7 @@ def judge(
     noted: tuple[str, ...] = (
         _about_priors(first, second, without),
         "" if both is None else disagreement(without, both),
-        _missed(rule, held_out, mix),
+        _missed(rule, calibrator, (p, u, n), mix),
     )
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
     if not metrics.unknown and (reason := collapse_reason(p, u, cut)):  # unknown says it already, and more
@@ -208,10 +208,10 @@ def judge(
     return Judgement(prior, second, both, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
 
 
-def _missed(rule: Rule, held_out: dict[str, Floats], mix: Mix) -> str:
-    """What the rule wanted and the held-out rows do not give."""
-    p, u = held_out["positive"], held_out["unlabelled"]
-    return shortfall(rule, p, u, mix.labelled_share, held_out.get("negative"), mix.negative_share)
+def _missed(rule: Rule, calibrator: PUCalibrator, groups: tuple[Floats, Floats, Floats], mix: Mix) -> str:
+    """What the rule wanted and the rows that the threshold was chosen on do not give."""
+    p, u, n = (calibrator.probability(own) for own in groups)
+    return shortfall(rule, p, u, mix.labelled_share, n, mix.negative_share)
 
 
 def cross_fitted(

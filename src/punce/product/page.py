@@ -25,6 +25,7 @@ from punce.product.insight import quickly_explained, reasons_of, shown_importanc
 from punce.report import ReportContent
 from punce.report.content import (
     DataFacts,
+    Histogram,
     Interval,
     OtherEstimate,
     PriorFacts,
@@ -65,7 +66,7 @@ def report_content(
         threshold=Threshold(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
-        histogram=score_histogram(p, u),
+        histogram=_histogram(classifier),
         review=None if unknown else review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(used)),
         importances=shown_importances(classifier),
         top=_top(classifier, data, X),
@@ -81,12 +82,19 @@ def report_content(
     )
 
 
+def _histogram(classifier: PUClassifier) -> Histogram:
+    drawn = score_histogram(classifier.held_out_["positive"], classifier.held_out_["unlabelled"])
+    return replace(drawn, positives="rows grouped with labelled ones") if classifier.labelling == "biased" else drawn
+
+
 def _rule_in_words(rule: Rule) -> str:
     if not isinstance(rule, str):
         return "as given"
     name, _, wanted = rule.partition("=")
+    if name == "precision":  # a warning says so where none has it
+        return f"the lowest with an estimated precision of {wanted}, or the most precise one if none has it"
     if wanted:
-        return f"{'the lowest' if name == 'precision' else 'the highest'} with an estimated {name} of {wanted}"
+        return f"the highest with an estimated {name} of {wanted}"
     return {"accuracy": "the likelier of the two, which is best for accuracy", "f1": "best for F1"}.get(rule, rule)
 
 

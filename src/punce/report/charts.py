@@ -176,8 +176,8 @@ def score_chart(histogram: Histogram, prior: float | None, threshold: float | No
         line(upper.left, upper.bottom, upper.right, upper.bottom, "axis"),
         text(upper.left, upper.top - 10, "Unlabelled rows held out", cls="panel-title"),
         y_axis(lower, y_lower, most=2),
-        _bars(histogram, list(histogram.labelled), x, y_lower, "bar labelled", "labelled positives"),
-        text(lower.left, lower.top - 10, "Labelled positives held out", cls="panel-title"),
+        _bars(histogram, list(histogram.labelled), x, y_lower, "bar labelled", histogram.positives),
+        text(lower.left, lower.top - 10, f"{histogram.positives.capitalize()} held out", cls="panel-title"),
         x_axis(lower, x, histogram.axis, most=5 if width < 500 else 10),
     ]
     if threshold is not None and x.low <= threshold <= x.high:
@@ -206,18 +206,16 @@ def _threshold(at: float, bottom: float, value: float, width: int) -> Markup:
 def _describe_scores(histogram: Histogram, hidden: list[float], threshold: float | None) -> str:
     """The figure in words: what a reader who cannot see it needs."""
     sentence = (
-        f"Histograms of {sum(histogram.unlabelled):,} unlabelled and {sum(histogram.labelled):,} labelled "
-        f"held-out rows by {histogram.axis.lower()}."
+        f"Histograms of {sum(histogram.unlabelled):,} unlabelled rows and {sum(histogram.labelled):,} "
+        f"{histogram.positives}, all held out, by {histogram.axis.lower()}."
     )
     if any(hidden):
         sentence += f" About {sum(hidden):,.0f} of the unlabelled ones are expected to be positive."
     if threshold is None:
         return sentence
     above = [_share_above(histogram, counts, threshold) for counts in (histogram.labelled, histogram.unlabelled)]
-    return (
-        sentence
-        + f" About {above[0]:.0%} of the labelled and {above[1]:.0%} of the unlabelled rows lie above the threshold."
-    )
+    shares = f"{above[0]:.0%} of the {histogram.positives} and {above[1]:.0%} of the unlabelled rows"
+    return f"{sentence} About {shares} lie above the threshold."
 
 
 def _share_above(histogram: Histogram, counts: tuple[int, ...], threshold: float) -> float:

@@ -113,12 +113,16 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of held-out labelled and unlabelled rows per bin. Shapes: edges (B + 1,), the counts (B,)."""
+    """Counts of held-out labelled and unlabelled rows per bin. Shapes: edges (B + 1,), the counts (B,).
+
+    `positives` says what `labelled` counts, where other rows take the place of labelled ones.
+    """
 
     edges: tuple[float, ...]
     labelled: tuple[int, ...]
     unlabelled: tuple[int, ...]
     axis: str = "Estimated probability of being positive"
+    positives: str = "labelled positives"
 
     def __post_init__(self) -> None:
         bins = len(self.edges) - 1
