@@ -133,7 +133,7 @@ def test_columns_that_nothing_is_learned_from_decide_the_mark_and_are_not_spoken
     rows = "".join(f"{k},5\t1.{k % 10}34\t{int(k < 3)}\n" for k in range(30)) + "?\t1.234\t0\n"
     path = write(tmp_path / "t.csv", "a\tc\ty\n" + rows)
     notes = " ".join(read(path, "y", **options).notes)
-    assert "numbers as people write" not in notes.replace("1 column is numbers as people write them: 'c'", "")
+    assert "numbers as people write" not in notes.replace("1 column holds numbers as people write them: 'c'", "")
     assert "column 'a'" not in notes
     if "text" not in options:
         assert read(path, "y", **options).features["c"].iloc[3] == 1334.0
