@@ -113,6 +113,17 @@ def test_a_network_of_your_own() -> None:
         Vision("some-name", mean=0.5)
 
 
+def test_a_layer_learns_from_embeddings_and_the_encoder_keeps_its_mode() -> None:
+    encoder = Vision(_Small(), size=16).train()
+    features = encoder.embed(PIXELS[:, :, :16, :16])
+    layer = torch.nn.Linear(features.shape[1], 1)
+    layer(features).sum().backward()
+    assert layer.weight.grad is not None
+    with pytest.raises(RuntimeError):
+        encoder.embed(PIXELS[:, :2])
+    assert encoder.training
+
+
 def test_the_packaged_encoder_is_converted_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = packaged_encoder()
     if name is None:

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from punce.data import load
+from punce.encoders import MLP
 from punce.errors import InputError
 from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
 from punce.risks.base import zero_one_risk
-from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.training.splits import holdout_split
+from punce.views import Embedding
 from tests.stages.digits import Interruption, digits, interrupted_at
 
 D = digits()
@@ -86,6 +88,13 @@ def test_an_interrupted_pvu_probe_ends_in_the_same_bits_and_makes_no_weights_aga
         run(tmp_path)
     monkeypatch.setattr("punce.stages.probe.weights_of_training_rows", None)  # calling it would fail
     assert torch.equal(run(tmp_path).weight, whole.weight)
+
+
+def test_rows_that_are_refused_leave_the_encoder_in_its_mode() -> None:
+    encoder = MLP(3, width=0.001).train()
+    with pytest.raises(InputError, match="NaN"):
+        extract_features(encoder, Embedding(), torch.full((2, 3), torch.nan))
+    assert encoder.training
 
 
 def test_without_an_epoch_the_head_is_zero_and_not_a_random_one() -> None:

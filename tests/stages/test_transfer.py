@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -76,6 +78,18 @@ def test_the_probe_is_the_stage_itself_and_features_are_extracted_once(monkeypat
     head = train_head(ProbeConfig(epochs=2), replace(given, watch=lambda judge: {"n": len(judge(given.X)[0])}))
     assert torch.equal(head.scores(given.X), alone(features).detach())
     assert len(calls) == 1
+
+
+def test_batches_that_were_scored_are_not_kept() -> None:
+    given, _ = problem()
+    head = train_head(ProbeConfig(epochs=1), given)
+    batches = [given.X[k : k + 40].clone() for k in range(0, 240, 40)]
+    scored = torch.cat([head.scores(batch) for batch in batches])
+    torch.testing.assert_close(scored, head.scores(given.X))
+    alive = [weakref.ref(batch) for batch in batches]
+    batches.clear()
+    gc.collect()
+    assert sum(each() is not None for each in alive) <= 2
 
 
 def test_from_scratch_forgets_the_weights_that_the_encoder_had() -> None:

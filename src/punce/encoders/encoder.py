@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal, Self
 
 import torch
@@ -80,6 +81,17 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Projections of `x`."""
         return self.project(self.features(x))
+
+
+@contextmanager
+def eval_mode(module: nn.Module) -> Iterator[None]:
+    """Inside, the module is in eval mode; afterwards in the mode it had, also if rows were refused."""
+    was_training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(was_training)
 
 
 def scaled(size: int, width: float) -> int:

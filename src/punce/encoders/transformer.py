@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from punce.encoders.encoder import Encoder, projector
+from punce.encoders.encoder import Encoder, eval_mode, projector
 from punce.encoders.pretrained import TEXT, find_again, find_folder, fingerprint, load_pretrained, weights_digest
 from punce.errors import InputError
 from punce.training.progress import StageProgress
@@ -170,18 +170,15 @@ class Transformer(Encoder):
         """
         rows, owners = self.parts(texts)
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-        device, was_training = self.online_head.weight.device, self.training
+        device = self.online_head.weight.device
         at_once = _ROWS_AT_ONCE.get(device.type, _ROWS_AT_ONCE_GPU)
         shown = StageProgress("embed", -(-len(rows) // at_once), at_once, shown=progress)
         result = torch.empty(len(rows), self.feature_size)
-        self.eval()
-        with shown:
+        with eval_mode(self), shown:
             for start in range(0, len(order), at_once):
                 chosen = order[start : start + at_once]
                 result[chosen] = self._pooled(_padded([rows[i] for i in chosen]).to(device)).float().cpu()
                 shown.advance("")
-        # Dropout was off; the caller gets the module back in the mode it had.
-        self.train(was_training)
         return result if len(rows) == len(texts) else _means(result, rows, owners, len(texts))
 
     # Saved models ------------------------------------------------------------------------------------------------

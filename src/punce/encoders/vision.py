@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from punce.datasets.benchmarks import cache_directory
-from punce.encoders.encoder import Encoder, projector
+from punce.encoders.encoder import Encoder, eval_mode, projector
 from punce.encoders.preprocessing import SETTINGS, Preprocessing, read_preprocessing
 from punce.encoders.pretrained import (
     Sort,
@@ -127,15 +127,15 @@ class Vision(Encoder):
         own = getattr(out, "pooler_output", None) if self._pools else None
         return _pooled(out.last_hidden_state if own is None else own)
 
-    @torch.inference_mode()
+    @torch.no_grad()  # not inference_mode: a head could not learn from what it gives
     def embed(self, pixels: Tensor) -> Tensor:
         """Features of prepared pictures, without gradient, on the CPU. Shape: uint8 (n, 3, H, W) -> float32 (n, D)."""
-        device, was_training = self.online_head.weight.device, self.training
+        device = self.online_head.weight.device
         budget = _PIXELS_AT_ONCE if device.type == "cpu" else _PIXELS_AT_ONCE_GPU
         at_once = max(1, budget // (pixels.shape[2] * pixels.shape[3]))
-        self.eval()
-        parts = [self.features(self.preprocessing.normalise(part.to(device))) for part in torch.split(pixels, at_once)]
-        self.train(was_training)
+        with eval_mode(self):
+            batches = (self.preprocessing.normalise(part.to(device)) for part in torch.split(pixels, at_once))
+            parts = [self.features(batch) for batch in batches]
         return torch.cat(parts).float().cpu() if parts else torch.zeros(0, self.feature_size)
 
     def _try_out(self) -> int:

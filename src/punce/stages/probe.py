@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from punce.encoders import Encoder
+from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
@@ -83,11 +84,8 @@ def extract_features(encoder: Encoder, view: View, X: Tensor) -> Tensor:
 @torch.no_grad()
 def in_eval_mode(module: nn.Module, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
     """`function` of all rows, with the module in eval mode meanwhile. Shape: (n, ...) -> (n, ...)."""
-    was_training = module.training
-    module.eval()
-    values = torch.cat([function(x) for x in torch.split(X, 4096)])  # bounds the memory of activations
-    module.train(was_training)
-    return values
+    with eval_mode(module):
+        return torch.cat([function(x) for x in torch.split(X, 4096)])  # bounds the memory of activations
 
 
 def probe(

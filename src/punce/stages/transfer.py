@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,8 @@ class Problem:
 class TrainedHead:
     """A classifier: features of rows, their scores, the cut, and how training went.
 
-    `features_of` keeps what it computed while the encoder is frozen (`is_frozen`): the training rows' features are
-    there already. Shape: (n, ...) -> (n, D).
+    `features_of` keeps what it computed last while the encoder is frozen (`is_frozen`): the training rows' features are
+    there already. Do not change a tensor of rows in place between two calls. Shape: (n, ...) -> (n, D).
     """
 
     linear: LinearHead
@@ -141,8 +141,9 @@ def train_on_features(
 
 def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
     """Features are extracted once, of the training rows and of the rows that are watched."""
-    # A tensor is its own key: the same object of rows is embedded once, an equal copy again.
-    features_of = cache(partial(extract_features, problem.encoder, problem.view))
+    # A tensor is its own key: the same object of rows is embedded once, an equal copy again. Two, for training and
+    # watched rows: whoever scores batch after batch must not fill the memory with them.
+    features_of = lru_cache(maxsize=2)(partial(extract_features, problem.encoder, problem.view))
     cut = _required(problem.risk).decision_score if isinstance(config, ProbeConfig) else 0.0
     observer = problem.observer(lambda _: cut)
 
