@@ -228,6 +228,17 @@ def test_runs_on_other_data_are_not_compared_without_a_word() -> None:
     assert "data" not in same["x"]
 
 
+def test_runs_for_other_rows_are_not_compared_without_a_word() -> None:
+    contents = {
+        over: ReportContent("t", quality=Quality({}, over=over)) for over in ("the unlabelled rows", "new rows")
+    }
+    runs = comparison(contents)
+    assert [numbers["over"] for numbers in runs.values()] == list(contents)
+    assert "does not say which model is better" in render_report(ReportContent("runs", comparison=runs))
+    same = comparison(dict.fromkeys("xy", contents["new rows"]))
+    assert "over" not in same["x"]
+
+
 def test_columns_and_reasons_are_shown_with_what_is_not_known() -> None:
     columns = (
         ColumnImportance("amount", 0.1234, 0.08, 0.16),

@@ -60,15 +60,17 @@ def _is_foreign(out: Path) -> bool:
 
 
 def comparison(contents: dict[str, ReportContent]) -> dict[str, dict[str, Cell]]:
-    """Run name to its numbers, for the table of several runs; with the name of the data where it is not the same."""
+    """Run name to its numbers, for the table of several runs; with what they are of where it is not the same."""
     rows: dict[str, dict[str, Cell]] = {}
     sources = [
         None if content.data is None else (content.data.name, content.data.rows) for content in contents.values()
     ]
+    targets = {content.quality.over for content in contents.values() if content.quality}
     for name, content in contents.items():
         estimates = content.quality.estimates if content.quality else {}
         # a share that cannot be known has a placeholder, which is no estimate to compare
         prior: Cell = content.prior.value if content.prior and not content.prior.unknown else None
         data: dict[str, Cell] = {"data": content.data.name} if content.data and len(set(sources)) > 1 else {}
-        rows[name] = {**data, "prior": prior, **{key: interval.value for key, interval in estimates.items()}}
+        over: dict[str, Cell] = {"over": content.quality.over} if content.quality and len(targets) > 1 else {}
+        rows[name] = {**data, **over, "prior": prior, **{key: interval.value for key, interval in estimates.items()}}
     return rows

@@ -247,7 +247,8 @@ class RunOptions:
         asked = {"--reasons": self.reasons, "--review": self.review is not None}
         asked["--target population"] = model.target == "population" and model.scenario == "single_set"
         if named := [name for name, is_asked in asked.items() if is_asked]:
-            raise InputError(f"{named[0]} is not possible where rows are drawn ({data.drawn.in_words()})")
+            mend = "leave it out, or read all rows, if they fit into memory, with a larger --max-rows"
+            raise InputError(f"{named[0]} is not possible where rows are drawn ({data.drawn.in_words()}); {mend}")
 
     def reviewed(self, source: DataOptions, data: UserData) -> Reviewed | None:
         """The verdicts of the review, if there is one."""

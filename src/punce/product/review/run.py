@@ -103,7 +103,7 @@ def _check_config(config: dict[str, Any], file: Path) -> None:
     """Refuse what is no configuration of a run, before something else fails on it."""
     try:
         DataOptions(**config["data"])
-        int(config["rows"])
+        _rows_of_file(config)
         config["model"].get("prior")
         if not isinstance(config["data"]["path"], str):
             raise TypeError("data.path is no text")
@@ -168,16 +168,19 @@ def as_estimate(tree: dict[str, Any]) -> Estimate:
 
 def check_same(data: UserData, run: ScoredRun) -> None:
     """Refuse rows that are not those of the run."""
-    if data.labels is None or len(data) != int(run.config["rows"]):
-        raise InputError(
-            f"{data.source} has {len(data)} rows and {run.folder} was fitted on {run.config['rows']}; {_ASK}"
-        )
+    if data.labels is None or len(data) != (rows := _rows_of_file(run.config)):
+        raise InputError(f"{data.source} has {len(data)} rows and {run.folder} was fitted on {rows}; {_ASK}")
     unlabelled = np.flatnonzero(data.labels == UNLABELLED)
     if not np.array_equal(unlabelled, run.rows):
         raise InputError(f"the labels of {data.source} are not those that {run.folder} was fitted on; {_ASK}")
     changed = [name for row, name in zip(run.rows, run.ids, strict=True) if str(data.ids[int(row)]) != name]
     if changed:
         raise InputError(f"{len(changed)} rows of {data.source} have other names than in {run.folder}; {_ASK}")
+
+
+def _rows_of_file(config: dict[str, Any]) -> int:
+    """Also where the fit learned from drawn rows, all rows of the file are in the ranked list."""
+    return int(config["drawn"]["of"] if "drawn" in config else config["rows"])
 
 
 _ASK = "a review rests on the rows of its run: restore the file, or fit again and start a new review"
