@@ -90,6 +90,20 @@ def test_rows_outside_and_columns_that_moved(model: Path, tmp_path: Path):
     assert scored["status"].tolist() == ["outside" if row == 5 else "usual" for row in range(600)]
 
 
+def test_rows_of_empty_cells_are_unknown_and_have_the_prior(model: Path, tmp_path: Path):
+    new, _ = table(np.random.default_rng(1), 60, 0.3)
+    new.loc[[4, 9]] = np.nan
+    new.loc[11, "a"] = np.nan  # one gap leaves much to go by
+    new["name"] = [f"row {i}" for i in range(60)]  # a column that the model does not use
+    done, scored = predicted(model, new, tmp_path)
+    assert scored.loc[scored["status"] == "unknown", "row"].tolist() == [4, 9]
+    np.testing.assert_allclose(scored["probability"][[4, 9]], 0.3, atol=1e-9)
+    assert done.unknown == 2
+    assert any("2 of 60 rows hold nothing but empty cells" in note for note in done.notes)
+    fitted = PUClassifier.load(model)
+    assert fitted.predict_proba(new[list("abcd")])[4, 1] == pytest.approx(0.3)
+
+
 def test_the_model_folder_keeps_counts_and_no_rows(model: Path):
     content = json.loads((model / "model.json").read_text())
     assert sum(content["seen"]["scores"]["unlabelled"]) < 900

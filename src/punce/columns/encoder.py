@@ -103,13 +103,15 @@ class EncodedTable:
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """What differed from the table the encoder was fitted on."""
+    empty: npt.NDArray[np.bool_] | None = None
+    """(n,), True for rows of which no cell can be read; None where nobody looked."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, rows: npt.NDArray[Any]) -> EncodedTable:
         """The rows with these numbers."""
-        return replace(self, values=self.values[rows])
+        return replace(self, values=self.values[rows], empty=None if self.empty is None else self.empty[rows])
 
 
 def plain_columns(values: npt.NDArray[Any], names: Sequence[str]) -> EncodedTable:
@@ -175,9 +177,11 @@ class TableEncoder:
         notes: list[str] = []
         frame = self._complete(frame, notes)
         values = np.empty((len(frame), len(self.names)), dtype=np.float32)
+        empty = np.ones(len(frame), dtype=np.bool_)
         place = 0
         # Column by column into one matrix: a list of columns to join would hold the table twice.
         for part, raw in self._parts(frame, notes):
+            empty &= raw == MISSING if part is None else np.isnan(raw)
             for output in [raw] if part is None else _scaled(part, raw):
                 values[:, place] = output
                 place += 1
@@ -185,7 +189,7 @@ class TableEncoder:
         extra = [name for name in frame.columns if name not in known]
         if extra:
             notes.append(f"{len(extra)} columns are new and ignored: {first_of(list(map(repr, extra)))}")
-        return EncodedTable(values, self.categorical, self.names, tuple(notes))
+        return EncodedTable(values, self.categorical, self.names, tuple(notes), empty)
 
     def unscaled(self, frame: pd.DataFrame) -> EncodedTable:
         """The columns as :meth:`transform` reads them, before it scales them and fills gaps.

@@ -116,12 +116,19 @@ class TableRoute:
         return replace(fitted, features=lambda some: _dense(table.values[some], table.categorical))
 
     def score(self, X: Any) -> Floats:
-        """Scores of the ensemble or the head; warns of what differs from the table of the fit. Shape: (n,)."""
+        """Scores of the ensemble or the head, NaN for a row of empty cells. Shape: (n,).
+
+        Warns of what differs from the table of the fit.
+        """
         table = self._encoded(X)
         for note in table.notes:
             if note not in self._said:  # the fit has said it, and scores its own rows
                 warnings.warn(note, TableWarning, stacklevel=4)  # the caller of predict_proba
-        return np.asarray(self._model.score(table.values), dtype=np.float64)
+        scores = np.array(self._model.score(table.values), dtype=np.float64)
+        # The model would score an empty row by what gaps mean in single columns, which says nothing of such a row.
+        if table.empty is not None:
+            scores[table.empty] = np.nan
+        return scores
 
     def looked_at(self, X: Any) -> EncodedTable:
         """The columns that are used, in their own units."""

@@ -193,7 +193,8 @@ class Found:
         assumed = self._classifier._calibrator.prior if self._share is None else self._share
         share = Estimate.impossible(NOTHING_KEPT)
         if self._unknown:
-            what = f"{self._unknown:,} of {self.rows:,} rows hold no word that the model knows"
+            lacking = "no word that the model knows" if self._classifier.kind_ == "text" else "nothing but empty cells"
+            what = f"{self._unknown:,} of {self.rows:,} rows hold {lacking}"
             notes = (*notes, f'{what} (status "{_UNKNOWN}"): their probability is the assumed share, {assumed:.3f}')
         if self._new is None:
             notes = (*notes, f"{NOTHING_KEPT}; fit again to have new files checked")
