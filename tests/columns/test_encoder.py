@@ -174,6 +174,30 @@ def test_numbers_as_categories_keep_their_names_as_floats() -> None:
     assert (encoder.transform(frame).values == encoder.transform(as_float).values).all()
 
 
+@pytest.mark.parametrize("first", [[True, None, False, True], ["yes", None, "no", "yes"], ["Y", None, "N", "Y"]])
+@pytest.mark.parametrize(
+    "later",
+    [
+        [1.0, np.nan, 0.0, 1.0],
+        pd.array([1, None, 0, 1], dtype="Int64"),
+        ["1", None, "0", "1.0"],
+        [True, None, False, True],
+        ["TRUE", None, "false", "t"],
+        ["Yes", None, "no", "y"],
+    ],
+)
+def test_truth_values_with_a_gap_are_the_same_in_every_spelling(first: list[object], later: list[object]) -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"vip": first * 10}))
+    table = encoder.transform(pd.DataFrame({"vip": later}))
+    assert np.array_equal(table.values, encoder.transform(pd.DataFrame({"vip": first})).values)
+    assert table.notes == ()
+
+
+def test_a_word_is_no_truth_value_among_other_categories() -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"axis": ["x", "y", "z", None] * 10}))
+    assert "unknown categories such as ['1']" in encoder.transform(pd.DataFrame({"axis": ["x", 1]})).notes[0]
+
+
 @pytest.mark.parametrize("later", [[True, None, False], ["True", None, "FALSE"], ["true", "?", "false"]])
 def test_truth_values_with_a_gap_are_still_truth_values(later: list[object]) -> None:
     encoder = TableEncoder.fit(pd.DataFrame({"vip": [True, False] * 20}))

@@ -344,7 +344,7 @@ def _codes(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> 
     names = category_names(series)
     known = names.map(lookup)
     if (other := known.isna() & names.notna()).any():  # a second look is slow, and seldom needed
-        known[other] = respelled(names[other]).map(lookup)
+        known[other] = respelled(names[other], column.categories).map(lookup)
     codes = np.array(known.fillna(UNKNOWN), dtype=np.float64)
     codes[series.isna().to_numpy()] = MISSING
     unknown = codes == UNKNOWN
