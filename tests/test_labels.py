@@ -99,6 +99,20 @@ def test_a_named_positive_value() -> None:
         as_labels(["fraud", "ok"], positive="spam")
 
 
+def test_several_named_values() -> None:
+    column = ["fraud", "confirmed fraud", "ok", None, "fine"]
+    assert as_labels(column, positive=["fraud", "confirmed fraud"]).tolist() == [1, 1, 0, 0, 0]
+    named = {"positive": ("fraud", "confirmed fraud"), "negative": ["ok", "fine"]}
+    assert as_labels(column, **named).tolist() == [1, 1, -1, 0, -1]
+    assert as_labels([3, 7, None], positive=[3, "7"]).tolist() == [1, 1, 0]
+    with pytest.raises(InputError, match="no row equals the positive value 'spam'"):
+        as_labels(column, positive=["fraud", "spam"])
+    with pytest.raises(InputError, match="are the same: 'ok'"):
+        as_labels(column, positive=["fraud", "ok"], negative="ok ")
+    with pytest.raises(InputError, match="name the positive value too"):
+        as_labels(column, positive=[])
+
+
 def test_a_named_value_in_other_letters_stays_unlabelled_and_is_said() -> None:
     labels, notes = read_labels(["fraud", "Fraud", "FRAUD ", "Fraud", "ok"], positive="fraud", negative="ok")
     assert labels.tolist() == [1, 0, 0, 0, -1]

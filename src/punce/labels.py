@@ -63,7 +63,7 @@ def read_labels(
 
     Accepted: bools (True is a labelled positive), ``{1, 0}``, ``{1, -1}``, ``{1, 0, -1}``, the same as text,
     and 1 against empty (NaN, None, ""). With `positive` given, rows equal to it are labelled positives, rows
-    equal to `negative` labelled negatives, and every other row is unlabelled.
+    equal to `negative` labelled negatives, and every other row is unlabelled; a list names several values.
 
     A column of only 1 and -1 holds no unlabelled row in our vocabulary. In the PU setting that can only be the
     convention in which -1 means *unlabelled*, so it is read that way; with ``setting="pnu"`` it stays negative. Beside
@@ -314,15 +314,25 @@ def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
 
 
 def _named(column: pd.Series[Any], positive: Any, negative: Any) -> tuple[Labels, tuple[str, ...]]:
-    if positive is None:
+    positives, negatives = _values(positive), _values(negative)
+    if not positives:
         raise InputError("name the positive value too (positive=..., --positive VALUE)")
-    labels = np.where(_equal(column, positive, "positive"), POSITIVE, UNLABELLED).astype(np.int8)
-    if negative is not None:
-        if str(negative) == str(positive):
-            raise InputError(f"the positive and the negative value are the same: {positive!r}")
-        labels[_equal(column, negative, "negative")] = NEGATIVE
+    if both := {str(value).strip() for value in positives} & {str(value).strip() for value in negatives}:
+        raise InputError(f"the positive and the negative value are the same: {min(both)!r}")
+    labels = np.zeros(len(column), dtype=np.int8)
+    for value in positives:
+        labels[_equal(column, value, "positive")] = POSITIVE
+    for value in negatives:
+        labels[_equal(column, value, "negative")] = NEGATIVE
     rest = column[labels == UNLABELLED].astype("string").str.strip()
-    return labels, tuple(_NEARLY.format(*found) for value in (positive, negative) if (found := _nearly(rest, value)))
+    return labels, tuple(_NEARLY.format(*found) for v in (*positives, *negatives) if (found := _nearly(rest, v)))
+
+
+def _values(named: Any) -> tuple[Any, ...]:
+    """One value or several, as a tuple; empty where none is named."""
+    if isinstance(named, list | tuple | set | frozenset):
+        return tuple(named)
+    return () if named is None else (named,)
 
 
 def _equal(column: pd.Series[Any], value: Any, name: str) -> npt.NDArray[np.bool_]:

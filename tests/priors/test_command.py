@@ -49,6 +49,15 @@ def test_prints_every_estimator_a_picture_and_writes_json(table: Path) -> None:
     assert bbe["low"] <= 0.3 <= bbe["high"]
 
 
+def test_several_values_mean_positive(table: Path) -> None:
+    frame = pd.read_csv(table, keep_default_na=False)
+    frame.loc[frame.index[frame["seen"] == "fraud"][:20], "seen"] = "confirmed fraud"
+    frame.to_csv(file := table.parent / "words.csv", index=False)
+    options = (str(file), "--label", "seen", "--method", "bbe", "--positive", "fraud")
+    assert "of 220 unlabelled rows are positive" in run(*options).output
+    assert "of 200 unlabelled rows are positive" in run(*options, "--positive", "confirmed fraud").output
+
+
 def test_a_narrow_terminal_cuts_no_number(table: Path) -> None:
     options = (str(table), "--label", "seen", "--positive", "fraud", "--method", "bbe")
     wide, narrow = run(*options), run(*options, columns=40)

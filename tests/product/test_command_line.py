@@ -211,7 +211,11 @@ def test_a_dry_run_refuses_a_table_that_the_fit_would_refuse(tmp_path: Path) -> 
         (["data.csv", "--label", "fraud", "--threshold", "high"], "threshold must be"),
         (["data.csv", "--label", "fraud", "--scenario", "none"], "scenario must be one of"),
         (["pickled.npy", "--label", "fraud"], "pickled.npy"),
-        (["data.csv", "--label", "fraud", "--positive", "yes", "--positive", "1"], "--positive was given 2 times"),
+        (
+            ["data.csv", "--label", "fraud", "--positive", "yes", "--positive", "maybe"],
+            "no row equals the positive value 'maybe'",
+        ),
+        (["data.csv", "--label", "fraud", "--label", "kind"], "--label was given 2 times"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -284,3 +288,15 @@ def test_the_help_is_broken_by_the_terminal_and_not_by_the_source() -> None:
     helps = [command.help for command in app.registered_commands]
     assert len(helps) == 7
     assert all(text and "\n" not in text.replace("\n\n", " ") for text in helps)
+
+
+def test_several_values_mean_positive(tmp_path: Path) -> None:
+    blobs(tmp_path / "data.csv", 200)
+    text = (tmp_path / "data.csv").read_text().splitlines()
+    (tmp_path / "data.csv").write_text("\n".join(line.replace("yes", "proven") for line in text[:50]) + "\n")
+    with (tmp_path / "data.csv").open("a") as file:
+        file.write("\n".join(text[50:]) + "\n")
+    options = ("fit", tmp_path / "data.csv", "--label", "fraud", "--positive", "yes", "--dry-run")
+    one, both = punce(*options).stdout, punce(*options, "--positive", "proven").stdout
+    assert "200 rows: 60 labelled positive" in both
+    assert "200 rows: 60 labelled positive" not in one

@@ -115,7 +115,8 @@ def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions
         labels=None if labels is None else str(labels),
         drop=tuple(given["drop"] or ()),
         keep=tuple(given["keep"] or ()),
-        **{name: given[name] for name in ("label", "positive", "negative", "id", "text", "kind", "image_size")},
+        **reading.named_values(given),
+        **{name: given[name] for name in ("label", "id", "text", "kind", "image_size")},
         **{name: given[name] for name in reading.FILE},
     )
     model = ModelOptions(

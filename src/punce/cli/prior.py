@@ -68,9 +68,10 @@ def prior(
         check_output(out)
         refuse_to_replace_input(out, file, labels)
     columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
-    named = ("positive", "negative", "id", "text", "labels", *reading.FILE)
+    named = ("id", "text", "labels", *reading.FILE)
     drawing = {"max_rows": max_rows, "cluster": cluster, "seed": seed}
-    rows = _read(data, label, **columns, **drawing, **{name: ctx.params[name] for name in named})
+    values = reading.named_values(ctx.params)
+    rows = _read(data, label, **columns, **drawing, **values, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
     scores, found = _estimated(rows, rows.labels, method, scenario=scenario, random_state=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,8 +17,12 @@ Data = Annotated[
     ),
 ]
 Label = Annotated[str | None, typer.Option(help="Column that marks labelled positives.")]
-Positive = Annotated[str | None, typer.Option(help="Value of the label column that means positive.")]
-Negative = Annotated[str | None, typer.Option(help="Value that means known to be negative; with --positive.")]
+Positive = Annotated[
+    list[str] | None, typer.Option(help="Value of the label column that means positive; may be repeated.")
+]
+Negative = Annotated[
+    list[str] | None, typer.Option(help="Value that means known to be negative, with --positive; may be repeated.")
+]
 Id = Annotated[str | None, typer.Option("--id", help="Column with row names.")]
 Text = Annotated[str | None, typer.Option(help="Column with the text to learn from.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
@@ -43,3 +47,9 @@ MaxRows = Annotated[
         min=100, help="Use at most so many rows of a table, labelled ones first; by default as many as fit into memory."
     ),
 ]
+
+
+def named_values(given: dict[str, Any]) -> dict[str, Any]:
+    """The values of the label column that a command names. One is no list: so the folders of runs have it."""
+    found = {name: tuple(given[name] or ()) for name in ("positive", "negative")}
+    return {name: values[0] if len(values) == 1 else values or None for name, values in found.items()}

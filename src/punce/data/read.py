@@ -74,11 +74,11 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
       of a pass that only decodes them.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
-    marks a positive, `negative` that of a known negative. Otherwise -1 or "negative" marks one, beside unlabelled rows;
-    where there are none it means unlabelled, unless `setting` is "pnu". `id` names the column of row names, `drop`
-    columns to leave out, `keep` the only ones to learn from; `columns` names the features of a table, in the order
-    wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits are names (01 is not
-    1).
+    marks a positive, `negative` that of a known negative; a list names several. Otherwise -1 or "negative" marks one,
+    beside unlabelled rows; where there are none it means unlabelled, unless `setting` is "pnu". `id` names the column
+    of row names, `drop` columns to leave out, `keep` the only ones to learn from; `columns` names the features of a
+    table, in the order wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits
+    are names (01 is not 1).
 
     What is found out about a file can be said instead: `image_size`, `image_channels` (1 or 3), `sep`, `encoding`,
     `header` ("yes", or "no": columns are called column_1 …), `decimal` ("." or ",") and `table` (of a database, a

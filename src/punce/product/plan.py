@@ -47,8 +47,8 @@ class DataOptions:
 
     path: str
     label: str | None
-    positive: str | None = None
-    negative: str | None = None
+    positive: str | tuple[str, ...] | None = None
+    negative: str | tuple[str, ...] | None = None
     id: str | None = None
     text: str | None = None
     kind: str = "auto"
