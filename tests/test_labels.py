@@ -117,8 +117,8 @@ def test_a_named_value_in_other_letters_stays_unlabelled_and_is_said() -> None:
     labels, notes = read_labels(["fraud", "Fraud", "FRAUD ", "Fraud", "ok"], positive="fraud", negative="ok")
     assert labels.tolist() == [1, 0, 0, 0, -1]
     assert notes == (
-        "3 rows of the label column hold ['Fraud', 'FRAUD'], which differs from 'fraud' in capital letters only; "
-        "they were read as unlabelled",
+        "3 rows of the label column hold ['Fraud', 'FRAUD'], which differs from 'fraud' in capital letters only "
+        "and was read as unlabelled",
     )
     assert read_labels(["fraud", "ok"], positive="fraud")[1] == ()
 

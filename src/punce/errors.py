@@ -13,3 +13,8 @@ class InputError(PunceError, ValueError):
 
 class WriteError(PunceError):
     """A file could not be written (full disk, no permission); the previous file is intact."""
+
+
+def number_of(n: int, one: str, many: str) -> str:
+    """A number of things in a message. Both forms are written out, because verbs change too: "row is", "rows are"."""
+    return f"{n:,} {one if n == 1 else many}"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     import torch
@@ -46,9 +46,7 @@ _NO_ZERO = (
     "the labels are 1 and -1 without a 0, so -1 was read as unlabelled; for known negatives, mark the unlabelled rows 0"
 )
 
-_NEARLY = (
-    "{} rows of the label column hold {}, which differs from {!r} in capital letters only; they were read as unlabelled"
-)
+_NEARLY = "{} {}, which differs from {!r} in capital letters only and was read as unlabelled"
 
 
 def as_labels(y: Any, *, setting: Setting = "pu", positive: Any = None, negative: Any = None) -> Labels:
@@ -349,10 +347,11 @@ def _equal(column: pd.Series[Any], value: Any, name: str) -> npt.NDArray[np.bool
     return found
 
 
-def _nearly(rest: pd.Series[Any], value: Any) -> tuple[int, list[str], str] | None:
+def _nearly(rest: pd.Series[Any], value: Any) -> tuple[str, list[str], str] | None:
     """How many unlabelled rows hold the value in other letters (Fraud for fraud), and these spellings."""
     alike = rest[rest.str.lower() == str(value).strip().lower()]
-    return (len(alike), alike.unique().tolist()[:_SHOWN], str(value)) if len(alike) else None
+    rows = number_of(len(alike), "row of the label column holds", "rows of the label column hold")
+    return (rows, alike.unique().tolist()[:_SHOWN], str(value)) if len(alike) else None
 
 
 def _rows(rows: npt.NDArray[Any]) -> str:

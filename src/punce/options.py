@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from numbers import Integral
 from typing import Any
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.scenario import check_prior, check_scenario, check_target
 
 ALWAYS = ("prior", "scenario", "target", "threshold", "random_state")
@@ -340,7 +340,7 @@ def ran_in_words(ran: Mapping[str, Any]) -> str:
 
 def known_in_words(ran: Mapping[str, Any]) -> str:
     """Rows of known class beside the labelled positives: "80 labelled negatives and 20 judged rows", or nothing."""
-    return " and ".join(f"{count:,} {name}" for name, count in ran.get("known", {}).items())
+    return " and ".join(number_of(n, name.removesuffix("s"), name) for name, n in ran.get("known", {}).items())
 
 
 def name_of(part: Any) -> str:

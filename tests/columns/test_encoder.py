@@ -124,9 +124,9 @@ def test_next_week_unknown_categories_extra_columns_and_text_among_numbers_are_n
     assert table.values[1, 3] == 1
     assert table.values[2, :2].tolist() == [0, 1]
     assert table.notes == (
-        "column 'amount': 1 values are no number and count as missing, e.g. ['n.a.']",
-        "column 'country': 1 values are of unknown categories such as ['XX']",
-        "1 columns are new and ignored: 'region'",
+        "column 'amount': 1 value is no number and counts as missing, e.g. ['n.a.']",
+        "column 'country': 1 value is of unknown categories such as ['XX']",
+        "1 column is new and ignored: 'region'",
     )
 
 
@@ -367,7 +367,7 @@ def test_numbers_that_come_as_written_text_next_week() -> None:
     written = pd.DataFrame({"a": ["1,5", "2,25", "3,5", "-3"]})
     np.testing.assert_array_equal(encoder.transform(written).values, encoder.transform(plain).values)
     odd = encoder.transform(pd.DataFrame({"a": ["1,5"] * 30 + ["?"]}))
-    assert odd.notes == ("column 'a': 1 values are no number and count as missing, e.g. ['?']",)
+    assert odd.notes == ("column 'a': 1 value is no number and counts as missing, e.g. ['?']",)
 
 
 def test_rare_categories_of_the_fit_are_not_called_unknown() -> None:

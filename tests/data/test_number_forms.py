@@ -112,7 +112,7 @@ def test_odd_words_count_as_missing_and_are_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a\ty\n" + "".join(f"{k},5\t{int(k < 5)}\n" for k in range(60)) + "?\t0\n")
     data = read(path, "y")
     assert int(data.features["a"].isna().sum()) == 1
-    assert "column 'a': 1 values are no number and count as missing, e.g. ['?']" in data.notes
+    assert "column 'a': 1 value is no number and counts as missing, e.g. ['?']" in data.notes
 
 
 def test_names_labels_and_codes_are_left_alone(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_images_the_csv_does_not_name_are_unlabelled(tmp_path: Path) -> None:
     data = read(tmp_path, "label")
     assert dict(zip(data.ids, data.labels, strict=True))["4.png"] == 1  # type: ignore[arg-type]
     assert len(data) == 6
-    assert data.notes == ("5 images are not in labels.csv; they count as unlabelled",)
+    assert data.notes == ("5 images are not in labels.csv and taken as unlabelled",)
 
 
 @pytest.mark.parametrize("spelling", [("labelled", "unlabelled"), ("labeled", "unlabeled"), ("Positive", "unlabelled")])
@@ -187,8 +187,8 @@ def test_a_label_without_a_csv_says_how_to_give_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "header", "message"),
     [
-        ({"0.png": 1, "gone.png": 0}, "file,label", r"names 1 files that are not images.*gone\.png"),
-        ({"../secret.png": 1}, "file,label", "not images in"),
+        ({"0.png": 1, "gone.png": 0}, "file,label", r"names 1 file that is no image.*gone\.png"),
+        ({"../secret.png": 1}, "file,label", "no image in"),
         ({"0.png": 1, "./0.png": 0}, "file,label", "names files twice"),
         ({"0.png": 1}, "picture,label", "no column for the file names"),
         ({"0.png": 1}, "file,labl", "no column 'label'; did you mean 'labl'"),
@@ -215,7 +215,7 @@ def test_pictures_outside_the_subfolders_are_refused(tmp_path: Path) -> None:
     _folder(tmp_path / "labelled", 1)
     _folder(tmp_path / "unlabelled", 1)
     _picture(tmp_path / "stray.png", 3)
-    with pytest.raises(InputError, match=r"1 images lie outside.*stray\.png"):
+    with pytest.raises(InputError, match=r"1 image lies outside.*stray\.png"):
         read(tmp_path)
 
 

@@ -141,7 +141,7 @@ def test_a_text_column_can_be_named_and_missing_text_is_noted(tmp_path: Path) ->
     data = read(_write(frame, tmp_path / "t.csv"), "label", text="note")
     assert data.kind == "text"
     assert data.features[2:4] == ["short", ""]
-    assert data.notes == ("1 rows have no text; they are read as empty",)
+    assert data.notes == ("1 row has no text; it is read as empty",)
 
 
 def test_text_beside_other_columns_stays_a_table(tmp_path: Path) -> None:

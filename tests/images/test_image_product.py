@@ -100,7 +100,7 @@ def test_new_pictures_are_streamed_and_unreadable_ones_left_out(
     (new / "99.jpg").write_bytes((new / "00.jpg").read_bytes()[:300])
     counts.update(decoded=0, embedded=0)
     monkeypatch.setattr("punce.product.predict._PICTURES", 8)
-    with pytest.raises(InputError, match=r"1 images cannot be read: 99\.jpg"):
+    with pytest.raises(InputError, match=r"1 image cannot be read: 99\.jpg"):
         run_predict(tmp_path / "run", new, tmp_path / "out.csv")
     done = run_predict(tmp_path / "run", new, tmp_path / "out.csv", written={"skip_unreadable": True})
     assert done.rows == 30

@@ -217,7 +217,7 @@ def test_frames_are_read_as_models_read_them() -> None:
     expected = [[1, 1, 3, 0, 3, 1, 0], [np.nan, np.nan, 2, 1, 4, 1, 0], [3, 0, *[np.nan] * 5]]
     np.testing.assert_array_equal(rows.values, np.array(expected, dtype=np.float32))
     assert rows.categorical.tolist() == [False, False, True, False, False, False, False]
-    assert rows.notes == ("1 columns were left out, as they say nothing or cannot be read",)
+    assert rows.notes == ("1 column was left out, as it says nothing or cannot be read",)
 
 
 def test_many_categories_become_how_often_they_occur() -> None:

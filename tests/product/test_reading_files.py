@@ -155,7 +155,7 @@ def test_pictures_that_cannot_be_read_are_left_out_and_listed(tmp_path: Path) ->
     assert listed["reason"][0] == "cannot identify image file"  # without an address in memory
     done = run_predict(run, new, tmp_path / "out.csv", written={"skip_unreadable": True})
     assert done.rows == 23
-    assert "1 images cannot be read" in done.notes[0]
+    assert "1 image cannot be read" in done.notes[0]
     assert "07.png" not in pd.read_csv(tmp_path / "out.csv")["id"].tolist()
 
 

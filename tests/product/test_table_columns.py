@@ -168,7 +168,7 @@ def test_predict_says_once_what_is_new(
     assert len(notes) == 2
     assert "note: rows 0 to 49: column 'town': " in notes[0]
     assert "values are of unknown categories such as ['2B'] (and in 3 later batches)" in notes[0]
-    assert "1 columns are new and ignored: 'bell\\x07'" in notes[1]
+    assert "1 column is new and ignored: 'bell\\x07'" in notes[1]
 
 
 def test_scoring_warns_of_what_the_fit_has_not_said() -> None:

@@ -213,7 +213,7 @@ def test_plans_that_cannot_be_are_refused(case: str, arguments: dict[str, object
         (torch.zeros(2, 3, 4), r"must be a matrix \(rows, features\), got shape \(2, 3, 4\)"),
         (torch.zeros(2, 0), "must be a matrix"),
         (torch.zeros(2, 7, dtype=torch.bool), "must hold numbers, got dtype torch.bool"),
-        (torch.tensor([[0.0] * 7, [0, 0, float("nan"), 0, 0, 0, 0]]), r"1 values that are NaN .* \(1, 2\)"),
+        (torch.tensor([[0.0] * 7, [0, 0, float("nan"), 0, 0, 0, 0]]), r"1 value that is NaN .* \(1, 2\)"),
         (torch.tensor([[float("-inf")] + [0.0] * 6, [0.0] * 7]), r"NaN or infinite, first at .* \(0, 0\)"),
         (np.zeros((2, 7)), "torch tensor, got ndarray"),
     ],

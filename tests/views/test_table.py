@@ -105,7 +105,7 @@ def test_the_plan_keeps_no_copy_of_the_rows() -> None:
         (torch.zeros(3), "numeric tensor of at least one row"),
         (torch.zeros(0, 3), "at least one row"),
         (torch.zeros(3, 3, dtype=torch.bool), "dtype torch.bool"),
-        (torch.tensor([[0.0, float("nan"), 0.0]]), r"X holds 1 values that are NaN .* \(0, 1\)"),
+        (torch.tensor([[0.0, float("nan"), 0.0]]), r"X holds 1 value that is NaN .* \(0, 1\)"),
         (torch.zeros(3, 4), "features of 3 columns, but X has 4"),
     ],
 )

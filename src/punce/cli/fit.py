@@ -10,6 +10,7 @@ import typer
 
 from punce.cli import reading
 from punce.cli.importing import without_collection
+from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from punce.cli.terminal import Terminal
@@ -96,7 +97,6 @@ def fit(
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:
     """What is asked of the reader and of the classifier; refuses what cannot work before torch is imported."""
-    from punce.errors import InputError
     from punce.storage.files import check_output_folder, existing, file_and_table
 
     existing(file_and_table(given["data"])[0])  # before pandas is imported, too
@@ -196,8 +196,8 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     if columns := telling_columns_in_words(classifier):
         console.print(f"columns that matter most: {escape(columns)}", highlight=False)
     if outcome.reviewed is not None:
-        n = len(outcome.reviewed.state.settled.positive)
-        said = f"the model learned from {n} verdicts, and the share of positives is based on them"
+        verdicts = number_of(len(outcome.reviewed.state.settled.positive), "verdict", "verdicts")
+        said = f"the model learned from {verdicts}, and the share of positives is based on them"
         console.print(f"{said}; to see the gain: punce review {outcome.folder}", highlight=False, markup=False)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)

@@ -9,6 +9,7 @@ import typer
 
 from punce.cli import reading
 from punce.cli.importing import without_collection
+from punce.errors import number_of
 
 if TYPE_CHECKING:
     from punce.product.predict import PredictOutcome
@@ -59,7 +60,8 @@ def _predict_parts(run: Path, data: Path, out: Path, **options: Any) -> None:
         from punce.product.predict_parts import predict_parts
 
     done = predict_parts(run, data, out, **options)
-    parts = f"{out} ({done.parts:,} parts" + (f", {done.skipped:,} of them were done before)" if done.skipped else ")")
+    before = f", {done.skipped:,} of them were done before" if done.skipped else ""
+    parts = f"{out} ({number_of(done.parts, 'part', 'parts')}{before})"
     _say(done.together, parts, is_shifted=options["share"] is not None)
 
 
@@ -92,7 +94,7 @@ def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
         console.print(f"the model learned from {done.known} beside the labelled positives", **plain)
     unknown = f", {done.unknown:,} unknown" if done.unknown else ""
     called = f"{done.called:,} called positive (probability ≥ {done.threshold:.3f}){unknown}"
-    rows = "1 row" if done.rows == 1 else f"{done.rows:,} rows"
+    rows = number_of(done.rows, "row", "rows")
     console.print(f"{rows} scored, {called}: {target}", **plain)
 
 

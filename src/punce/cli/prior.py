@@ -10,6 +10,7 @@ import typer
 
 from punce import __version__
 from punce.cli import reading
+from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,8 +63,6 @@ def prior(
 
     check_scenario(scenario)
     file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
-    from punce.errors import InputError
-
     if out is not None:
         check_output(out)
         refuse_to_replace_input(out, file, labels)
@@ -88,7 +87,6 @@ def prior(
 def _read(data: Path, label: str | None, **options: Any) -> UserData:
     """The rows with labelled negatives kept apart; a column of only 1 and -1 is read as ``punce fit`` reads it."""
     from punce.data import read_at_most
-    from punce.errors import InputError
 
     try:
         return read_at_most(data, label, setting="pnu", **options)
@@ -135,7 +133,9 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
     interval = f" ({first.low * n_u:,.0f} to {first.high * n_u:,.0f}, by {first.method})"
     if first.reason:  # its value is a placeholder; the reason is among the notes below the table
         said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
-    console.print(f"\n[bold]{said}[/bold]{interval}; {n_p:,} rows are labelled.\n", highlight=False)
+    console.print(
+        f"\n[bold]{said}[/bold]{interval}; {number_of(n_p, 'row is', 'rows are')} labelled.\n", highlight=False
+    )
     console.print(_picture(scores, rows.labels, min(_PICTURE, console.width - _MARGIN)))
     console.print(_table(estimates, is_narrow=console.width < _NARROW))
     shared: list[str] = []

@@ -10,6 +10,7 @@ import typer
 
 from punce.cli import reading
 from punce.cli.importing import without_collection
+from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from punce.cli.terminal import Terminal
@@ -81,8 +82,6 @@ def review(
 
 def _refuse_unused(*options: tuple[str, bool, bool, str]) -> None:
     """Refuse an option that is given and not used; of each its name, is it given, is it used, and what it needs."""
-    from punce.errors import InputError
-
     for name, is_given, is_used, needs in options:
         if is_given and not is_used:
             raise InputError(f"{name} has no effect here: it needs {needs}")
@@ -94,7 +93,7 @@ def _take(console: Terminal, scored: ScoredRun, verdicts: list[Path], judge: str
     new, problems = take_verdicts(scored, verdicts, judge)
     for problem in problems:
         console.print(f"note: {problem}", style="yellow", **_PLAIN)
-    console.print(f"{new} verdicts taken", **_PLAIN)
+    console.print(f"{number_of(new, 'verdict', 'verdicts')} taken", **_PLAIN)
 
 
 def _draw(console: Terminal, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_served: bool) -> bool:
@@ -118,7 +117,7 @@ def _write(console: Terminal, scored: ScoredRun, out: Path | None, *, show_proba
         return
     target = out or scored.folder / "review" / "review.csv"
     write_open_rows(state, scored.data(), target, show_probability=show_probability)
-    console.print(f"{len(state.open)} rows to judge: {target}", **_PLAIN)
+    console.print(f"{number_of(len(state.open), 'row', 'rows')} to judge: {target}", **_PLAIN)
     console.print("fill in the column verdict (yes, no, or leave it empty), then", **_PLAIN)
     console.print(f"    punce review {scored.folder} --verdicts {target}", **_PLAIN)
     console.print(f"or judge on a page: punce review {scored.folder} --serve", **_PLAIN)
@@ -145,14 +144,16 @@ def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
 
 def _say_counts(console: Terminal, state: State) -> None:
     settled = state.settled
-    said = f"{len(settled.positive)} rows judged, {len(state.open)} open"
+    said = f"{number_of(len(settled.positive), 'row', 'rows')} judged, {len(state.open)} open"
     if settled.unsure:
         said += f", {len(settled.unsure)} unsure (left out: taken to be like the others of their stratum)"
     console.print(said, **_PLAIN)
     if settled.disagreed:
-        left_out = f", {len(settled.disputed)} without a majority are left out" if settled.disputed else ""
+        without = number_of(len(settled.disputed), "without a majority is", "without a majority are")
+        left_out = f", {without} left out" if settled.disputed else ""
         few = ", ".join(sorted(settled.disagreed)[:5])
-        console.print(f"note: people disagree on {len(settled.disagreed)} rows ({few}){left_out}", **_PLAIN)
+        rows = number_of(len(settled.disagreed), "row", "rows")
+        console.print(f"note: people disagree on {rows} ({few}){left_out}", **_PLAIN)
 
 
 def _table(state: State) -> Any:

@@ -32,7 +32,7 @@ from punce.columns.kinds import (
     respelled,
 )
 from punce.columns.number_forms import NumberForms, find_forms
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 
 MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
 _FORMAT = 1
@@ -188,7 +188,8 @@ class TableEncoder:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            notes.append(f"{len(extra)} columns are new and ignored: {first_of(list(map(repr, extra)))}")
+            are = number_of(len(extra), "column is", "columns are")
+            notes.append(f"{are} new and ignored: {first_of(list(map(repr, extra)))}")
         return EncodedTable(values, self.categorical, self.names, tuple(notes), empty)
 
     def unscaled(self, frame: pd.DataFrame) -> EncodedTable:
@@ -352,7 +353,8 @@ def _codes(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> 
         seen = names[unknown].unique()[:_SHOWN].tolist()
         is_cut = len(column.categories) == _MOST_CATEGORIES  # then the rows of the fit have such values, too
         what = f"categories beyond the {_MOST_CATEGORIES:,} commonest" if is_cut else "unknown categories"
-        notes.append(f"column {column.name!r}: {int(unknown.sum())} values are of {what} such as {seen}")
+        are = number_of(int(unknown.sum()), "value is", "values are")
+        notes.append(f"column {column.name!r}: {are} of {what} such as {seen}")
     return codes
 
 
@@ -369,7 +371,8 @@ def _note_lost(
             f"column {name!r} held {what}s{like} when the encoder was fitted and now holds none, e.g. {seen}; "
             "write its values as in the fitted table"
         )
-    notes.append(f"column {name!r}: {int(lost.sum())} values are no {what}{like} and count as missing, e.g. {seen}")
+    are = number_of(int(lost.sum()), f"value is no {what}{like} and counts", f"values are no {what}{like} and count")
+    notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from punce.columns.kinds import first_of
 from punce.columns.written import Decimal, NumberForm, WrittenColumn, written_column, written_numbers
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 
 _SHOWN = 4  # columns in a note
 
@@ -37,9 +37,8 @@ class NumberForms:
             lost = frame[name].notna().to_numpy() & np.isnan(found[name])
             if lost.any():
                 seen = frame[name][lost].astype("string").unique()[:_SHOWN].tolist()
-                notes.append(
-                    f"column {name!r}: {int(lost.sum())} values are no number and count as missing, e.g. {seen}"
-                )
+                are = number_of(int(lost.sum()), "value is no number and counts", "values are no number and count")
+                notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")
         return (frame.assign(**found) if found else frame), tuple(notes)
 
     def _form(self, series: pd.Series[Any], name: str) -> NumberForm | None:
@@ -158,7 +157,8 @@ def _notes(
     examples = {name: column.example(forms.get(name, NumberForm(mark))) for name, column in columns.items()}
     read = [f"{name!r} ({example})" for name, example in examples.items() if example]
     if read:
-        notes.append(f"{len(read)} columns are numbers as people write them: {first_of(read, _SHOWN)}")
+        are = number_of(len(read), "column holds numbers", "columns are numbers")
+        notes.append(f"{are} as people write them: {first_of(read, _SHOWN)}")
     for taken in (mark, _other(mark)):
         unclear = [
             repr(name)

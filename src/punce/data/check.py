@@ -14,7 +14,7 @@ from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
 from punce.data.table_tally import LEAK, TableTally
 from punce.data.user_data import DataStream, UserData
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 
 _FEW_LABELLED = 30  # below it intervals are too wide to plan with
@@ -120,8 +120,8 @@ class _Tally:
         pairs = [f"{self._names[row]} ({self._names[like]})" for row, like in found]
         count = len({row for row, _ in found})
         message = (
-            f"{count:,} unlabelled pictures look like a labelled one (in brackets): {', '.join(pairs[:_SHOWN])}; "
-            "label them too, or remove them"
+            f"{number_of(count, 'unlabelled picture looks', 'unlabelled pictures look')} like a labelled one (in "
+            f"brackets): {', '.join(pairs[:_SHOWN])}; label such pictures too, or remove them"
         )
         yield DataFinding("warning", "near_duplicates", message, tuple(pairs))
 
@@ -133,17 +133,21 @@ class _Tally:
             message = unreadable_message(self._unreadable)
             yield DataFinding("error", "unreadable_images", message, tuple(self._unreadable))
         if self._empty_texts:
-            yield DataFinding("warning", "empty_texts", f"{self._empty_texts:,} texts are empty")
+            yield DataFinding(
+                "warning", "empty_texts", number_of(self._empty_texts, "text is empty", "texts are empty")
+            )
         if self._ids:
             ids = np.concatenate(self._ids)
             repeated = len(ids) - len(np.unique(ids))
             if repeated:
-                yield DataFinding("warning", "repeated_ids", f"{repeated:,} rows have the name of an earlier row")
+                message = f"{number_of(repeated, 'row has', 'rows have')} the name of an earlier row"
+                yield DataFinding("warning", "repeated_ids", message)
 
     def _array_findings(self) -> Iterator[DataFinding]:
         if self._non_finite:
             shown = ", ".join(self._non_finite[:_SHOWN])
-            message = f"{len(self._non_finite):,} rows hold NaN or infinity, first rows {shown}"
+            rows = number_of(len(self._non_finite), "row holds", "rows hold")
+            message = f"{rows} NaN or infinity, first rows {shown}"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
             values, is_labelled = self._sample.rows()
@@ -192,7 +196,8 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFin
     if count == 0:
         return 0, repeated
     rows = tuple(map(str, first))
-    message = f"{count:,} unlabelled rows equal a labelled one, first rows {', '.join(rows)}; "
+    same = number_of(count, "unlabelled row equals", "unlabelled rows equal")
+    message = f"{same} a labelled one, first rows {', '.join(rows)}; "
     unlabelled = hashes[labels == UNLABELLED]
     distinct = len(np.unique(unlabelled))
     if distinct < (1.0 - _REPEATED) * len(unlabelled):

@@ -19,7 +19,7 @@ import pandas as pd
 
 from punce.columns.kinds import missing_column
 from punce.data.tables import form_of, open_table, read_frame
-from punce.errors import InputError, WriteError
+from punce.errors import InputError, WriteError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, read_labels
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ def unreadable_message(unreadable: list[str]) -> str:
     """One sentence with the first few names."""
     more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
     return (
-        f"{len(unreadable)} images cannot be read: {', '.join(unreadable[:_SHOWN])}{more}; "
-        "repair them, or leave them out with --skip-unreadable"
+        f"{number_of(len(unreadable), 'image', 'images')} cannot be read: {', '.join(unreadable[:_SHOWN])}{more}; "
+        f"repair {'it, or leave it' if len(unreadable) == 1 else 'them, or leave them'} out with --skip-unreadable"
     )
 
 
@@ -279,8 +279,8 @@ def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[
     stray = [name for name, label in zip(names, meaning, strict=True) if label is None]
     if stray:
         raise InputError(
-            f"{folder}: {len(stray)} images lie outside labelled/, unlabelled/ and negative/, "
-            f"first {stray[:_SHOWN]}; move or remove them"
+            f"{folder}: {number_of(len(stray), 'image lies', 'images lie')} outside labelled/, unlabelled/ and "
+            f"negative/, first {stray[:_SHOWN]}; move or remove what is outside"
         )
     return names, *read_labels(np.array(meaning, dtype=np.int8), setting=setting)
 
@@ -298,7 +298,8 @@ def _from_table(
     frame = read_frame(opened, [file_column] + ([label] if label else []), as_text=[file_column])
     listed = _checked_names(frame[file_column], names, table, folder)
     rest = sorted(set(names) - set(listed))
-    notes = (f"{len(rest)} images are not in {table.name}; they count as unlabelled",) if rest else ()
+    are = number_of(len(rest), "image is", "images are")
+    notes = (f"{are} not in {table.name} and taken as unlabelled",) if rest else ()
     if label is None:
         return listed + rest, None, ()
     # Pictures that are not listed are unlabelled rows too, beside which -1 has its own meaning.
@@ -312,7 +313,8 @@ def _checked_names(column: pd.Series[Any], names: list[str], table: Path, folder
     absent = sorted(set(listed) - set(names))
     if absent:
         raise InputError(
-            f"{table} names {len(absent)} files that are not images in {folder}: {absent[:_SHOWN]}; "
+            f"{table} names {number_of(len(absent), 'file that is no image', 'files that are no images')} in {folder}: "
+            f"{absent[:_SHOWN]}; "
             "names are relative to that folder"
         )
     if len(set(listed)) != len(listed):

@@ -24,7 +24,7 @@ from punce.data.table_rows import read_drawn, read_table, stream_table
 from punce.data.tables import KNOWN, Roles, check_roles, form_of, open_table, read_frame, with_hint
 from punce.data.user_data import BATCH_ROWS, DataStream, UserData
 from punce.datasets.dataset import Kind
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import Setting, require_positive_and_unlabelled
 from punce.storage.files import existing, file_and_table
 from punce.storage.parts import has_parts
@@ -310,5 +310,6 @@ def without_unreadable(data: UserData) -> UserData:
     unreadable = {str(data.ids[row]): reason for row, reason in reasons.items()}
     shown = [f"{name} ({reason})" for name, reason in list(unreadable.items())[:_SHOWN]]
     more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
-    note = f"{len(unreadable)} images cannot be read and are left out: {', '.join(shown)}{more}"
+    count = number_of(len(unreadable), "image cannot be read and is", "images cannot be read and are")
+    note = f"{count} left out: {', '.join(shown)}{more}"
     return replace(rest, notes=(*rest.notes, note), unreadable=unreadable)

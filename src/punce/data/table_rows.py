@@ -19,7 +19,7 @@ from punce.data.table_file import TableFile
 from punce.data.tables import check_roles, first_frame, open_table, read_frame, with_hint
 from punce.data.user_data import DataStream, UserData
 from punce.datasets.dataset import Kind
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.training.cluster import Map
 
@@ -190,7 +190,8 @@ def _the_text_column(texts: list[str], features: pd.DataFrame, request: Request)
 
 def _texts(column: pd.Series[Any]) -> tuple[list[str], tuple[str, ...]]:
     missing = int(column.isna().sum())
-    notes = (f"{missing} rows have no text; they are read as empty",) if missing else ()
+    said = number_of(missing, "row has no text; it is read as empty", "rows have no text; they are read as empty")
+    notes = (said,) if missing else ()
     return column.astype("string").fillna("").tolist(), notes
 
 

@@ -14,6 +14,7 @@ from punce.columns.kinds import ColumnKind, column_kind, missing_values, numbers
 from punce.data.findings import DataFinding, Severity
 from punce.data.leaks import RowSample, strongest_separations
 from punce.data.row_hashes import Hashes, hash_table, hash_values
+from punce.errors import number_of
 from punce.labels import Labels
 
 LEAK = 0.99  # at most 2 % of the unlabelled rows could be positive, if the column were honest
@@ -176,7 +177,8 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         todo = "it will be left out" if tally.kind == "identifier" else "drop it if it says nothing else"
         yield finding("warning", "identifier", f"{what}; {todo}; --id shows it in the ranked list")
     if tally.unreadable:
-        what = f": {tally.unreadable:,} values among numbers are text or infinite and count as missing"
+        are = number_of(tally.unreadable, "value among numbers is", "values among numbers are")
+        what = f": {are} text or infinite; what is no number counts as missing"
         yield finding("warning", "unreadable_numbers", what)
     if _MANY_NUMBERS <= tally.number_share < 1.0:
         what = f": {tally.number_share:.0%} of the values are numbers and the others text, so that all are categories"

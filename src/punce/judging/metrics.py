@@ -33,7 +33,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.calls import Calls, Floats, Shares
 from punce.judging.estimates import Estimate, estimate_of, stated
 from punce.judging.ranking import (
@@ -93,8 +93,8 @@ class PUMetrics:
         """What the numbers were counted on."""
         if self.basis == "pnu":
             return f"counted on {self.n_positive:,} labelled positives and {self.n_negative:,} labelled negatives"
-        few = f" ({self.n_negative} labelled negatives are too few to count on)" if self.n_negative else ""
-        return f"estimated without negatives{few}"
+        few = number_of(self.n_negative, "labelled negative is", "labelled negatives are")
+        return "estimated without negatives" + (f" ({few} too few to count on)" if self.n_negative else "")
 
     @property
     def five(self) -> dict[str, Estimate]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
+from punce.errors import number_of
 from punce.priors.features import Float
 from punce.priors.result import PriorEstimate, RawEstimate
 from punce.priors.sample import Sample, Scores
@@ -26,8 +27,9 @@ def about_sample(sample: Sample) -> list[str]:
     """What holds whatever the method."""
     if sample.n_p >= FEW_POSITIVES:
         return []
+    labelled = number_of(sample.n_p, "labelled positive", "labelled positives")
     return [
-        f"only {sample.n_p} labelled positives: an estimate from fewer than {FEW_POSITIVES} is a guess; label more "
+        f"only {labelled}: an estimate from fewer than {FEW_POSITIVES} is a guess; label more "
         "rows, or set the prior by hand if you know it"
     ]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.priors.cautions import DISAGREEMENT, about_agreement, about_estimate, about_sample, about_scores
 from punce.priors.result import PriorEstimate, PriorTable, PriorWarning
 from punce.priors.sample import PriorEstimator, Sample
@@ -60,7 +60,8 @@ def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scena
     # Its own stream for every method: a method's answer must not depend on which others ran.
     found = estimator.estimate(sample, np.random.default_rng([sample.seed, zlib.crc32(method.encode())]))
     seconds = time.perf_counter() - start
-    notes = found.notes + ((f"{aside} rows labelled negative were set aside",) if aside else ())
+    said = number_of(aside, "row labelled negative was set aside", "rows labelled negative were set aside")
+    notes = found.notes + ((said,) if aside else ())
     for note in notes:
         logger.info("%s: %s", method, note)
     value, low, high = (float(np.clip(x, 0.0, 1.0)) for x in (found.value, found.low, found.high))

@@ -24,7 +24,7 @@ from punce.columns.counts import counted
 from punce.columns.encoder import FIRST_CATEGORY, UNKNOWN, EncodedTable, TableEncoder
 from punce.columns.kinds import column_kind
 from punce.columns.one_hot import common_codes, has_code
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 
 Float = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
@@ -121,7 +121,8 @@ def _from_frame(frame: pd.DataFrame) -> Rows:
         raise InputError(f"features are empty: got a frame of {frame.shape[0]} rows and {frame.shape[1]} columns")
     encoder = TableEncoder.fit(frame)
     left_out = len(encoder.left_out)
-    notes = (f"{left_out} columns were left out, as they say nothing or cannot be read",) if left_out else ()
+    said = number_of(left_out, "column was left out, as it says", "columns were left out, as they say")
+    notes = (f"{said} nothing or cannot be read",) if left_out else ()
     return _from_table(encoder.unscaled(frame), notes)
 
 

@@ -30,7 +30,7 @@ from punce import __version__
 from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.estimates import Estimate
 from punce.judging.judgement import Mix
 from punce.judging.metrics import MixMetrics
@@ -259,7 +259,8 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     share = f"{prior.value:g} ({prior.method})" if is_given(prior) and prior.low == prior.high else share
     share = f"cannot be estimated; {prior.value:.3f} was assumed" if prior.reason else share
     n_p, n_u, n_n = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
-    known = f"{n_n} labelled negatives" if n_n else "no negatives were known"
+    known = number_of(n_n, "labelled negative", "labelled negatives") if n_n else "no negatives were known"
+    labelled = number_of(n_p, "labelled positive", "labelled positives")
     is_counted = metrics.basis == "pnu"
     sample = (
         f"labelled rows are {'random samples of their classes' if is_counted else 'a random sample of the positives'}"
@@ -273,7 +274,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         "",
         f"A positive-unlabelled classifier made by punce {__version__} from {data.source} ({classifier.kind_}).",
         "",
-        f"- setting {classifier.setting_}: learned from {n_p} labelled positives and {n_u} unlabelled rows; {known}",
+        f"- setting {classifier.setting_}: learned from {labelled} and {n_u} unlabelled rows; {known}",
         f"- share of positives among the unlabelled rows: {share}",
         f"- {metrics.basis_in_words}, {on}, for {target_in_words(classifier)}:",
         *numbers,

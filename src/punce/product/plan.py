@@ -18,7 +18,7 @@ import numpy as np
 from punce.data import DataCheck, TableEncoder, UserData, check, read, read_at_most
 from punce.data.image_files import ImageFiles
 from punce.data.read import check_request
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.thresholds import check_rule
 from punce.labels import NEGATIVE, require_positive_and_unlabelled
 from punce.options import (
@@ -291,7 +291,8 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOption
     how = describe(model.way(data), resolved(data.kind, asked))
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
-    known = f" and {n_negative:,} labelled negatives (setting pnu)" if n_negative else ""
+    known = number_of(n_negative, "labelled negative", "labelled negatives")
+    known = f" and {known} (setting pnu)" if n_negative else ""
     return f"would learn with {how}{known}, prior {option_in_words(model.prior)}, and {where}"
 
 

@@ -14,7 +14,7 @@ from typing import Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.views import counter
 
 _SHOWN = 5  # values that an error message quotes
@@ -150,6 +150,6 @@ def refuse_non_finite(x: Tensor, name: str) -> None:
     bad = (~x.isfinite()).nonzero()
     place = ", ".join(str(i) for i in bad[0].tolist())
     raise InputError(
-        f"{name} holds {len(bad)} values that are NaN or infinite, first at (row, ...) = ({place}); "
-        "fill in missing values before making views"
+        f"{name} holds {number_of(len(bad), 'value that is', 'values that are')} NaN or infinite, first at "
+        f"(row, ...) = ({place}); fill in missing values before making views"
     )

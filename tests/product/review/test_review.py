@@ -143,7 +143,9 @@ def test_a_refit_of_a_refit_rests_on_the_labels_and_on_all_verdicts_once(run: Pa
     assert (second.state.audit is None) is seen
 
 
-@pytest.mark.parametrize(("change", "why"), [("value", "have changed"), ("label", "labels"), ("row", "rows")])
+@pytest.mark.parametrize(
+    ("change", "why"), [("value", "1 reviewed row has changed"), ("label", "labels"), ("row", "rows")]
+)
 def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, why: str) -> None:
     state = reviewed(run)
     frame = pd.read_csv(tmp_path / "table.csv")

@@ -57,7 +57,7 @@ def test_what_a_spreadsheet_saves(tmp_path: Path, encoding: str) -> None:
 def test_without_keys_the_names_of_the_rows_do(tmp_path: Path) -> None:
     read = read_verdicts(written(tmp_path, "id,verdict\n0.0,yes\n1,no\n77,yes\n"), DRAWN, None)
     assert [(one.key, one.verdict) for one in read.verdicts] == [(KEYS[0], YES), (KEYS[1], NO)]
-    assert "1 ids are not in this review (77)" in read.problems[0]
+    assert "1 id is not in this review (77)" in read.problems[0]
 
 
 def test_what_is_wrong_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_what_is_wrong_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
     assert [one.key for one in read.verdicts] == [KEYS[0]]
     told = " / ".join(read.problems)
     assert "'1900-01-01' is not yes, no or unsure" in told
-    assert f"1 rows have both yes and no ({KEYS[2]})" in told
-    assert "1 keys are not known here (bcdf-zzzz)" in told
-    assert "1 rows are of another review (wxyz-bbbb)" in told
+    assert f"1 row has both yes and no ({KEYS[2]})" in told
+    assert "1 key is not known here (bcdf-zzzz)" in told
+    assert "1 row is of another review (wxyz-bbbb)" in told
 
 
 @pytest.mark.parametrize(

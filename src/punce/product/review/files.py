@@ -14,7 +14,7 @@ from PIL import Image
 from punce.data import UserData
 from punce.data.image_files import ImageFiles
 from punce.data.tables import open_table, read_frame
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, Verdict
 from punce.report.rows import as_picture
 from punce.storage.files import existing, replacing, write_text
@@ -117,9 +117,11 @@ def read_verdicts(path: Path, drawn: dict[str, DrawnRow], who: str | None) -> Ve
     unknown = [key for key in foreign if key not in others]
     problems = [f"{path}: {text}" for text in (*lost, *found.problems)]
     if others:
-        problems.append(f"{path}: {len(others)} rows are of another review ({_few(others)}) and were left out")
+        are = number_of(len(others), "row is", "rows are")
+        problems.append(f"{path}: {are} of another review ({_few(others)}), left out")
     if unknown:
-        problems.append(f"{path}: {len(unknown)} keys are not known here ({_few(unknown)}) and were left out")
+        are = number_of(len(unknown), "key is", "keys are")
+        problems.append(f"{path}: {are} not known here ({_few(unknown)}), left out")
     if not own:
         why = problems[0] if problems else f"every verdict of {path} is empty"
         raise InputError(f"no verdict was taken: {why}")
@@ -147,9 +149,10 @@ def _with_keys(frame: pd.DataFrame, drawn: dict[str, DrawnRow]) -> tuple[pd.Data
     double = [name for name in names if len(by_id.get(name, ())) > 1]
     lost = []
     if unknown:
-        lost.append(f"{len(unknown)} ids are not in this review ({_few(unknown)}) and were left out")
+        lost.append(f"{number_of(len(unknown), 'id is', 'ids are')} not in this review ({_few(unknown)}), left out")
     if double:
-        lost.append(f"{len(double)} ids name several rows ({_few(double)}); keep the column key")
+        they = number_of(len(double), "id names", "ids name")
+        lost.append(f"{they} several rows ({_few(double)}); keep the column key")
     keys = [by_id[name][0] if len(by_id.get(name, ())) == 1 else None for name in names]
     kept = frame.assign(key=pd.Series(keys, index=frame.index, dtype=object))
     return kept[kept["key"].notna()], lost
@@ -181,7 +184,7 @@ def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:
     clear = {key: words - {UNSURE} or {UNSURE} for key, words in said.items()}
     double = [key for key, words in clear.items() if len(words) > 1]
     if double:
-        problems.append(f"{len(double)} rows have both yes and no ({_few(double)}) and were left out")
+        problems.append(f"{number_of(len(double), 'row has', 'rows have')} both yes and no ({_few(double)}), left out")
     verdicts = [Verdict(key, next(iter(words)), who) for key, words in clear.items() if len(words) == 1]
     return VerdictFile(verdicts, problems)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from punce.data import UserData
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.sampling import QUANTITIES, Flags
 from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.product.plan import DataOptions
@@ -91,8 +91,8 @@ def _check_rows(state: State, data: UserData) -> None:
     changed = [one.id for one, content in zip(drawn, now, strict=True) if one.content != content]
     if changed:
         raise InputError(
-            f"{len(changed)} reviewed rows of {data.source} have changed since (first: {changed[0]}); "
-            "the verdicts were on what they were: restore the file, or start a new review"
+            f"{data.source}: {number_of(len(changed), 'reviewed row has', 'reviewed rows have')} changed since (first: "
+            f"{changed[0]}); the verdicts were on what was there: restore the file, or start a new review"
         )
 
 
