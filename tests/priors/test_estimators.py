@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
-from punce.priors import BBE, DEDPUL, KM2, Sample, TIcE, estimate_prior, pen_l1
+from punce.priors import BBE, DEDPUL, KM2, Sample, TIcE, crossfit, estimate_prior, pen_l1, tedn
 from punce.priors import kernel_mean as km
 from punce.priors.dedpul import normal_quantiles, posteriors
 from punce.priors.sample import Scores
@@ -255,6 +255,27 @@ def test_tedn_tells_its_rounds() -> None:
     found = estimate_prior(data.X, data.labels, "tedn", rounds=3, classifier=fast_classifier())
     assert len(found.diagnostics["rounds"]) == 3
     assert found.diagnostics["rounds"][-1] == found.value
+
+
+@pytest.mark.parametrize("most_rows", [20_000, 150])
+def test_tedn_scores_no_row_by_a_model_that_saw_its_copy(monkeypatch: pytest.MonkeyPatch, most_rows: int) -> None:
+    data = gaussians(0.02, n_p=60, n_u=200, gap=8.0)
+    X = np.vstack([data.X, data.X[data.labels == 1]])
+    seen: list[set[bytes]] = []
+
+    def fit(classifier: object, rows: Floats, is_p: npt.NDArray[np.bool_]) -> object:
+        seen.append({row.tobytes() for row in rows})
+        return crossfit.fit(classifier, rows, is_p)
+
+    def score(model: object, rows: Floats) -> Floats:
+        assert not seen[-1] & {row.tobytes() for row in rows}
+        return crossfit.score(model, rows)
+
+    monkeypatch.setattr(tedn, "fit", fit)
+    monkeypatch.setattr(tedn, "score", score)
+    labels = np.r_[data.labels, np.zeros(60, np.int8)]
+    estimate_prior(X, labels, "tedn", rounds=1, most_rows=most_rows, classifier=fast_classifier())
+    assert len(seen) == 3
 
 
 def test_tedn_survives_a_share_of_one() -> None:

@@ -19,6 +19,13 @@ class Copies(NamedTuple):
     fold_with: npt.NDArray[np.intp]
     share: float
 
+    def among(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """`fold_with` where only these rows are used, as places in `rows`. Shape: (m,) -> (m,)."""
+        named = self.fold_with[rows]
+        order = np.argsort(named != rows, kind="stable")  # the row that is named, if it is used, else another copy
+        first = np.unique(named[order], return_index=True)[1]
+        return np.asarray(order[first][np.unique(named, return_inverse=True)[1]], dtype=np.intp)
+
 
 def find_copies(values: Any, is_p: npt.NDArray[np.bool_]) -> Copies:
     """Copies in `values` (n, d), dense or CSR.

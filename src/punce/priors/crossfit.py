@@ -135,16 +135,24 @@ def _held_out_scores(
     return score(model, take_rows(X, held_out))
 
 
-def _splits(
+def folds_of(
     is_p: npt.NDArray[np.bool_], seed: int, folds: int, fold_with: npt.NDArray[np.intp] | None
-) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
-    rng = np.random.default_rng(seed)
+) -> npt.NDArray[np.intp]:
+    """The fold of each row: folds keep the share of labelled rows, and copies stay together. Shape: (n,)."""
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     fold = np.empty(len(is_p), dtype=np.intp)
     for k, (_, held_out) in enumerate(splitter.split(np.zeros(len(is_p)), is_p)):
         fold[held_out] = k
     if fold_with is not None and all(len(np.unique(fold[fold_with][side])) > 1 for side in (is_p, ~is_p)):
         fold = fold[fold_with]  # unless all of one side would be held out together
+    return fold
+
+
+def _splits(
+    is_p: npt.NDArray[np.bool_], seed: int, folds: int, fold_with: npt.NDArray[np.intp] | None
+) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+    rng = np.random.default_rng(seed)
+    fold = folds_of(is_p, seed, folds, fold_with)
     for k in np.unique(fold):
         train, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         parts = [train[is_p[train]], train[~is_p[train]]]

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing as take_rows
 
 from punce.errors import InputError
 from punce.priors.bbe import BBE
-from punce.priors.crossfit import fit, score
+from punce.priors.crossfit import fit, folds_of, score
 from punce.priors.result import RawEstimate, require_at_least
 from punce.priors.sample import PriorEstimator, Sample, split_scores
 
@@ -27,6 +26,8 @@ Indices = npt.NDArray[np.intp]
 @dataclass(frozen=True)
 class TEDn(PriorEstimator):
     """Folds are held out of everything: their rows take no part in fitting nor in the choice of what is dropped.
+
+    Copies of a row share its fold, as in :mod:`punce.priors.crossfit`.
 
     `rounds` fits per fold; the answer and its interval are BBE's on the held-out scores of the last round.
     At most `most_rows` rows a side (announced).
@@ -46,9 +47,9 @@ class TEDn(PriorEstimator):
         p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
         chosen = np.sort(np.concatenate([p_rows, u_rows]))
         X, is_p = take_rows(sample.model_rows, chosen), sample.is_p[chosen]
-        splitter = StratifiedKFold(self.folds, shuffle=True, random_state=int(rng.integers(2**31)))
-        splits = list(splitter.split(np.zeros(len(is_p)), is_p))
-        models: list[Any] = [None] * self.folds
+        fold = folds_of(is_p, int(rng.integers(2**31)), self.folds, sample.copies.among(chosen))
+        splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
+        models: list[Any] = [None] * len(splits)
         found, trace = RawEstimate(0.0, 0.0, 1.0), []
         for _ in range(self.rounds):
             scores = np.empty(len(is_p))
