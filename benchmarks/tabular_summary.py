@@ -178,8 +178,9 @@ def own_numbers(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def markdown(result: dict[str, Any]) -> str:
+    told = [_told(result)] if result["told"] else []
     return "\n\n".join(
-        [_headline(result), _means(result), _method_notes(result), _told(result), _own(result), _cell_table(result)]
+        [_headline(result), _means(result), _method_notes(result), *told, _own(result), _cell_table(result)]
     )
 
 
@@ -263,7 +264,8 @@ def _told(result: dict[str, Any]) -> str:
     for labels, part in result["told"].items():
         both = (" / ".join(f"{100 * part[name][k]:.1f}" for k in ("auc", "accuracy", "ece")) for name in (OURS, TOLD))
         rows.append(f"| {labels} | {part['runs']} | " + " | ".join(both) + " |")
-    return "What estimating the prior costs the default, over the runs that were also told it:\n\n" + "\n".join(rows)
+    about = "What estimating the prior costs the default, over the runs that were also told it"
+    return f"{about} (`--methods told --seeds 5 6 7`):\n\n" + "\n".join(rows)
 
 
 def _own(result: dict[str, Any]) -> str:
@@ -299,7 +301,7 @@ def _cell_table(result: dict[str, Any]) -> str:
     table = "\n".join(rows)
     return f"""<details markdown><summary>Every cell</summary>
 
-The other methods of each cell are in the result file.
+The other methods of each cell are in the result file. Design tables: `--sets design --seeds 5 6 7`.
 
 {table}
 

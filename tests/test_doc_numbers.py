@@ -50,3 +50,14 @@ def test_every_page_with_marks_is_compared(pages: ModuleType) -> None:
 def test_other_numbers_make_another_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     speed = {"bbe, 1,000,000 scores": {"seconds": 12.5, "goal": 1, "peak_mb": 9}}
     assert "| bbe, 1,000,000 scores | 12.50 | 1 | 9 |" in sys.modules["prior_pages"].prior_speed(speed)
+
+
+def test_the_plain_benchmark_of_tables_runs_what_the_page_compares(pages: ModuleType) -> None:
+    tabular, found = importlib.import_module("tabular"), pages.read("tabular")
+    plain, design = tabular.asked([]), tabular.asked(["--sets", "design", "ring", "--methods", "told"])
+    methods = {name for family in plain.methods for name in tabular.ALL[family].methods}
+    assert methods == set(found["methods"])
+    assert plain.sets == found["sets"]["reported"]
+    assert len(plain.seeds) == found["runs"]["reported"]["most_seeds"]
+    assert design.sets == [*found["sets"]["design"], "ring"]
+    assert design.methods == ["told"]

@@ -127,6 +127,15 @@ def test_the_transformer_itself_can_be_trained(roberta: Path, tmp_path: Path, lo
     assert again.predict_proba(texts) == pytest.approx(classifier.predict_proba(texts), abs=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")  # a single label is no good, and it says so
+def test_one_labelled_text_and_a_given_share_are_enough_to_train_the_transformer(roberta: Path) -> None:
+    texts, labels, _ = problem(60, 1)
+    classifier = PUClassifier(encoder=str(roberta), transfer="finetune", epochs=1, prior=0.36, random_state=0)
+    classifier.fit(texts, labels)
+    assert classifier.seen_in_training_[labels == 1].all()  # calibrated on a row that the model saw, and said so
+    assert np.isfinite(classifier.predict_proba(texts)).all()
+
+
 def test_risks_that_cannot_train_a_transformer_are_refused(roberta: Path) -> None:
     texts, labels, _ = problem(60, 20)
     with pytest.raises(InputError, match="risk 'vpu' cannot train a transformer"):

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from scipy.sparse import issparse
 from sklearn.metrics import roc_auc_score
@@ -113,8 +114,7 @@ class NetworkRoute:
         train, held_out = (rows.numpy() for rows in split)
         seen, everywhere = np.zeros(len(labels), dtype=bool), None
         seen[train] = True
-        if not (labels[held_out] == POSITIVE).any():  # a single labelled row: calibration must do with a row it saw
-            held_out = np.concatenate([held_out, np.flatnonzero(labels == POSITIVE)])
+        held_out = with_a_labelled_row(held_out, labels)
         scores = self.score(x[held_out])
         if settings.cross_fit and can_cross_fit(labels[train], settings):
             reference, features = (torch.from_numpy(self.embed(x[rows])).float() for rows in (held_out, train))
@@ -260,6 +260,13 @@ def outer_split(labels: Labels, seed: int) -> tuple[Tensor, Tensor]:
     """Rows to train on and rows that no stage sees, more of them where labelled rows are scarce."""
     share = _HELD_OUT if int((labels == POSITIVE).sum()) >= _SCARCE else _HELD_OUT_SCARCE
     return holdout_split(labels, share, seed)
+
+
+def with_a_labelled_row(held_out: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
+    """The rows to judge by: a single labelled row is trained on, and calibration must do with a row it saw."""
+    if (labels[held_out] == POSITIVE).any():
+        return held_out
+    return np.concatenate([held_out, np.flatnonzero(labels == POSITIVE)])
 
 
 def check_row_shape(x: Tensor, learned: tuple[int, ...]) -> None:

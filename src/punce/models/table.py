@@ -124,8 +124,11 @@ class TableRoute:
         for note in table.notes:
             if note not in self._said:  # the fit has said it, and scores its own rows
                 warnings.warn(note, TableWarning, stacklevel=4)  # the caller of predict_proba
+        scores = np.array(self._model.score(table.values), dtype=np.float64)
         # The model would score an empty row by what gaps mean in single columns, which says nothing of such a row.
-        return np.where(table.empty, np.nan, np.asarray(self._model.score(table.values), dtype=np.float64))
+        if table.empty is not None:
+            scores[table.empty] = np.nan
+        return scores
 
     def looked_at(self, X: Any) -> EncodedTable:
         """The columns that are used, in their own units."""

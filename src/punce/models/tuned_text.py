@@ -12,7 +12,7 @@ from torch import Tensor
 from punce.encoders import Transformer
 from punce.labels import Labels
 from punce.models.heads import batch_size, load_network, network_tensors, pretrain_encoder, probe_config, risk_of
-from punce.models.network import check_device, outer_split
+from punce.models.network import check_device, outer_split, with_a_labelled_row
 from punce.models.route import FitSettings, Fitted, Flags, Floats, State
 from punce.models.sentences import are_there
 from punce.stages.finetune import FinetuneConfig
@@ -57,8 +57,10 @@ class TunedTransformer:
         history = pretrain_encoder(self._encoder, self._view, x, known, settings, automatic)
         self._head = self._on_risk(x, known, settings)
         self._encoder.cpu().eval()  # back from the GPU: the model is saved and scored where there may be none
-        scores = self.score([texts[i] for i in held_out])
-        return Fitted(held_out.numpy(), scores, [*history, *self._head.history])
+        judged, seen = with_a_labelled_row(held_out.numpy(), labels), np.zeros(len(labels), dtype=bool)
+        seen[train.numpy()] = True
+        scores = self.score([texts[i] for i in judged])
+        return Fitted(judged, scores, [*history, *self._head.history], seen=seen)
 
     def _on_risk(self, x: Tensor, labels: Labels, settings: FitSettings) -> LinearHead:
         """The head alone first: a random one would pull the pretrained features apart before it knows anything."""
