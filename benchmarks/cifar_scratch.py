@@ -161,7 +161,7 @@ def train(recipe: str, seed: int, epochs: int, until: float, work: Path) -> None
     soft = _soft_targets(sample, x, x_test, is_positive, seed, work)
     if recipe == "patches":
         return
-    minutes = soft["minutes"] + 0.0
+    minutes = float(soft["minutes"])  # a NumPy number in a checkpoint could not be read back
     rows, held_out = holdout_split(sample.labels, 0.2, seed)
     target, labels = torch.from_numpy(soft["probability"]).float(), torch.from_numpy(sample.labels.astype(np.int64))
     torch.manual_seed(seed)

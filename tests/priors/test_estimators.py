@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
+from punce.errors import InputError
 from punce.priors import BBE, DEDPUL, KM2, Sample, TIcE, crossfit, estimate_prior, pen_l1, tedn
 from punce.priors import kernel_mean as km
 from punce.priors.dedpul import normal_quantiles, posteriors
@@ -276,6 +277,13 @@ def test_tedn_scores_no_row_by_a_model_that_saw_its_copy(monkeypatch: pytest.Mon
     labels = np.r_[data.labels, np.zeros(60, np.int8)]
     estimate_prior(X, labels, "tedn", rounds=1, most_rows=most_rows, classifier=fast_classifier())
     assert len(seen) == 3
+
+
+def test_tedn_refuses_fewer_rows_than_folds_in_one_line() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    for n_labelled in (2, 10):
+        with pytest.raises(InputError, match=f"there are {n_labelled} and {12 - n_labelled}"):
+            estimate_prior(X, np.arange(12) < n_labelled, "tedn", classifier=fast_classifier())
 
 
 def test_tedn_survives_a_share_of_one() -> None:

@@ -42,8 +42,11 @@ class TEDn(PriorEstimator):
 
     def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""
-        if sample.n_p < self.folds:
-            raise InputError(f"TEDn needs {self.folds} labelled positives, one a fold; there are {sample.n_p}")
+        if min(sample.n_p, sample.n_u) < self.folds:
+            raise InputError(
+                f"TEDn needs {self.folds} labelled positives and {self.folds} unlabelled rows, one of each a fold; "
+                f"there are {sample.n_p} and {sample.n_u}"
+            )
         p_rows, u_rows, notes = sample.subsample(rng, self.most_rows)
         chosen = np.sort(np.concatenate([p_rows, u_rows]))
         X, is_p = take_rows(sample.model_rows, chosen), sample.is_p[chosen]
