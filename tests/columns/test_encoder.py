@@ -407,5 +407,7 @@ def test_rare_categories_of_the_fit_are_not_called_unknown() -> None:
 
 def test_a_lone_column_of_texts_without_spaces_is_refused_with_what_to_do() -> None:
     texts = ["".join(np.random.default_rng(i).choice(list("免费领奖现在点击链接"), 9)) for i in range(100)]
-    with pytest.raises(InputError, match=r"'body': it names its rows.* name it as the text column \(text=, --text\)"):
+    with pytest.raises(
+        InputError, match=r"'body': it names its rows.* name it .* \(text=, --text\), or fit a list of its texts"
+    ):
         TableEncoder.fit(pd.DataFrame({"body": texts}))

@@ -148,7 +148,8 @@ class TableEncoder:
         if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
             is_text = {_LEFT_OUT["text"], _LEFT_OUT["identifier"]} & set(left_out.values())
-            hint = "; if one of them holds texts, name it as the text column (text=, --text)" if is_text else ""
+            mend = "if one of them holds texts, name it as the text column (text=, --text), or fit a list of its texts"
+            hint = f"; {mend}" if is_text else ""
             if list(left_out.values()) == [_LEFT_OUT["unsupported"]]:
                 hint = "; if its lists are embeddings, say so (kind='embedding', --kind embedding)"
             raise InputError(f"no column of the table can be used ({reasons}){hint}")
