@@ -229,7 +229,7 @@ def test_labelled_rows_known_by_heart_are_told_from_a_class_that_was_learned() -
     assert unfair["seen"] > 0.9
     assert abs(unfair["held_out"] - 0.5) < 0.1
     assert about_memory({"scl": fair}) == ()
-    assert "scl memorised labelled rows" in about_memory({"scl": unfair})[0]
+    assert "learned with scl have memorised labelled rows" in about_memory({"scl": unfair})[0]
     assert as_history({"scl": fair, "punce": {}}) == [{"stage": "labelled rows, scl", **fair}]
 
 

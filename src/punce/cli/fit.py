@@ -181,7 +181,8 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     if prior.reason:
         said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
         assumed = f", with an assumed share of {prior.value:.3f}"
-    console.print(f"\n[bold]{said}[/bold]{interval}; {called:,} are called positive{assumed}.")
+    are_called = number_of(called, "is called positive", "are called positive")
+    console.print(f"\n[bold]{said}[/bold]{interval}; {are_called}{assumed}.")
     rows = "unlabelled rows" if classifier.metrics_.target == "unlabelled" else "rows of the population"
     table = Table(f"for the {rows}", "estimate", "90 % interval", box=None, header_style="dim")
     for name, estimate in classifier.metrics_.five.items():

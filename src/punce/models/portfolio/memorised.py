@@ -119,8 +119,9 @@ def _aucs(seen: Values, hidden: Values, unlabelled: Values) -> tuple[float, floa
 def about_memory(found: dict[str, dict[str, float]]) -> tuple[str, ...]:
     """What a person should know of features that memorised labelled rows."""
     return tuple(
-        f"{loss} memorised labelled rows: it ranks those it saw above {own['seen']:.0%} of the unlabelled rows, and "
-        f"held-out ones above {own['held_out']:.0%}. Held-out rows decide how much it counts; more labels would help it"
+        f"the features learned with {loss} have memorised labelled rows: rows whose label they saw rank above "
+        f"{own['seen']:.0%} of the unlabelled rows, held-out ones above {own['held_out']:.0%}. Held-out rows decide "
+        "how much these features count; more labels would help them"
         for loss, own in found.items()
         if own and own["seen"] - own["held_out"] > _WIDE
     )
