@@ -149,9 +149,18 @@ def test_columns_that_could_say_something_are_not_left_out_without_a_word() -> N
     frame = _frame().assign(tags=[["a", "b"]] * 120, remark=remark, constant=1, customer_id=range(1000, 1120))
     assert TableEncoder.fit(frame).notes == (
         "column 'tags' is not learned from: it holds lists or other nested values",
-        "column 'remark' is not learned from: it holds long text (--text, or in Python a list of its texts, learns "
+        "column 'remark' is not learned from: it holds text (--text, or in Python a list of its texts, learns "
         "from it and from no other column)",
     )
+
+
+def test_titles_are_texts_and_names_are_not() -> None:
+    frame = _frame().assign(
+        title=[f"blue cotton shirt {k}" for k in range(120)], owner=[f"Ann Smith{k}" for k in range(120)]
+    )
+    encoder = TableEncoder.fit(frame)
+    assert [note.split(":")[0] for note in encoder.notes] == ["column 'title' is not learned from"]
+    assert encoder.left_out["owner"] == "it names its rows"
 
 
 def test_a_missing_column_is_refused_with_near_names() -> None:

@@ -46,7 +46,7 @@ _SOME_DAY = datetime.datetime(2024, 12, 31)
 _LEFT_OUT = {
     "empty": "every value is missing",
     "unsupported": "it holds lists or other nested values",
-    "text": "it holds long text (--text, or in Python a list of its texts, learns from it and from no other column)",
+    "text": "it holds text (--text, or in Python a list of its texts, learns from it and from no other column)",
     "identifier": "it names its rows",
 }
 _LOSSES = (_LEFT_OUT["unsupported"], _LEFT_OUT["text"])  # columns that may say something about the class

@@ -34,6 +34,7 @@ _MOSTLY = 0.95  # some odd words ("n/a", "?") do not make a column of numbers on
 _DISTINCT = 0.98  # names of rows may repeat a little, as files joined by hand do
 _FEWEST_FOR_IDENTIFIER = 20  # in a handful of rows any column may have distinct values
 _LONG_TEXT, _MANY_WORDS = 40, 5  # characters and words, on average
+_SOME_WORDS = 3  # of values that are all different: a title says something about its row, a name or a code does not
 _ISO_DAY = r"\d{4}-\d\d-\d\d"
 _ANY_DAY = r"\d\d?([./ -])(?:\d\d?|[A-Za-z]{3})\1\d\d(?:\d\d)?(?: |$)"  # what all of _DATE_FORMATS begin with
 _IDENTIFIER_NAME = re.compile(
@@ -202,10 +203,11 @@ def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
         return "numeric"
     if date_format(text) is not None:
         return "date"
-    if text.str.len().mean() >= _LONG_TEXT and (text.str.count(r"\s+") + 1).mean() >= _MANY_WORDS:
+    words = (text.str.count(r"\s+") + 1).mean()
+    if text.str.len().mean() >= _LONG_TEXT and words >= _MANY_WORDS:
         return "text"
     if len(text) >= _FEWEST_FOR_IDENTIFIER and text.nunique() >= _DISTINCT * len(text):
-        return "identifier"
+        return "text" if words >= _SOME_WORDS else "identifier"
     return "categorical"
 
 

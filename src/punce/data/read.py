@@ -66,7 +66,7 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
 
     - ``.csv``, ``.tsv``, ``.txt`` and ``.jsonl`` (also packed: .gz, .bz2, .xz, .zip), ``.parquet`` or a folder of
       Parquet files, ``.feather``, ``.arrow``, ``.xlsx``, ``.sqlite``: a table, or text if `text` names the column (or
-      the only feature column holds long text);
+      the only feature column holds text);
     - ``.npy``, ``.npz``: embeddings (n, d), with labels in the archive or in another file named by `labels`;
     - a folder of images: labels from a CSV in it (or `labels`) with the columns file and `label`, or from the
       subfolders ``labelled/``, ``unlabelled/`` and, for known negatives, ``negative/``. `skip_unreadable` leaves out

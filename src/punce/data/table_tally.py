@@ -170,7 +170,7 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         yield finding(
             "warning",
             "text_column",
-            " holds long text and will be left out; --text learns from it, and from no other column",
+            " holds text and will be left out; --text learns from it, and from no other column",
         )
         return
     if not tally.varies and not tally.missing:
