@@ -21,6 +21,7 @@ from prior_pages import prior_page
 from review_pages import negatives_page, review_page
 from row_probability_page import row_probabilities_page
 from rows import rows_of
+from scale_page import scale_section
 from when_punce_page import when_punce_page
 
 ROOT = Path(__file__).parents[1]
@@ -85,7 +86,7 @@ def readme() -> str:
         ],
         _both_classes(),
         [
-            "Loss at 8,192 views, one round ([benchmarks](docs/benchmarks.md))",
+            "Loss at 8,192 views, forward and backward ([benchmarks](docs/benchmarks.md))",
             cost("punce PuNCE"),
             f"pytorch-metric-learning {cost('pytorch-metric-learning SupConLoss')}",
         ],
@@ -137,7 +138,7 @@ def benchmarks() -> str:
 
     speed = [_loss_speed(read("loss_speed")), _step(read("step")["results"]), _views(read("views"))]
     mnist = [_mnist_losses(), _mnist_baselines(), _mnist_tuning(), _mnist_classifier()]
-    fits = [_busy(read("busy")), _embeddings(read("embeddings")["sizes"])]
+    fits = [_busy(read("busy")), _embeddings(read("embeddings")["sizes"]), scale_section(read("scale"))]
     return "\n\n".join([public.markdown(read("public")), *fits, *speed, *mnist])
 
 
@@ -194,8 +195,8 @@ def _loss_speed(found: dict[str, Any]) -> str:
     plain = goals[f"times faster at {at}"]["plain masked SupCon"]
     return f"""### The loss (`benchmarks/loss_speed.py`)
 
-One forward and backward pass of {int(at):,} views at d = {setting["d"]} on two quiet cores, {setting["rounds"]} round.
-`F.cross_entropy` computes InfoNCE only.
+One forward and backward pass of {int(at):,} views at d = {setting["d"]} on two quiet cores,
+best of {setting["rounds"]}. `F.cross_entropy` computes InfoNCE only.
 
 {rows_of(["", "seconds", "times puNCE's", "extra memory, MB"], rows)}
 

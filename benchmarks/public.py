@@ -212,7 +212,8 @@ def summary() -> dict[str, Any]:
         for name, theirs in published.items():
             own = rows[(rows["protocol"] == protocol) & (rows["set"] == name)]
             if len(own):
-                ours = {key: [float(own[key].mean()), float(own[key].std(ddof=1))] for key in (*METRICS, "prior")}
+                spread = own.std(ddof=1, numeric_only=True).to_dict() if len(own) > 1 else {}
+                ours = {key: [float(own[key].mean()), spread.get(key)] for key in (*METRICS, "prior")}
                 ours["prior"].append(float(own["true_prior"].mean()))
                 about = {"seeds": len(own), "seconds": float(own["seconds"].mean()), "by": theirs.by}
                 figures = {key: getattr(theirs, key) for key in METRICS}
@@ -242,7 +243,7 @@ def markdown(result: dict[str, Any]) -> str:
     ]
     where = "**missed**. Behind: " + "; ".join(behind) if behind else "reached"
     missing = [name for name in PICTURES if name not in protocols.get("PU-Bench", {})]
-    also = f" Not run: {' and '.join(missing)}, which take hours on two cores." if missing else ""
+    also = f" Not run: {' and '.join(missing)}, of which a draw takes more than half an hour." if missing else ""
     return f"""### Public head-to-heads (`benchmarks/public.py`)
 
 {rows_of(header, rows)}

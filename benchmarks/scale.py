@@ -6,8 +6,9 @@
 Rows are made up (two normal classes, three tenths positive, 200 labelled or a fifth of the rows if that is less). Every
 line of results/scale.jsonl is one command or one call in a process of its own: wall seconds, start of Python included,
 and the largest resident memory of any process in it. What is there is not run again. A method that takes longer than
---limit, or fails, is not tried at larger sizes; the line says so. pulearn and pu-toolbox get the same rows in memory;
-nnPU of pu-toolbox is told the true share. The summary is results/scale.json, the figure docs/images/scale.svg.
+--limit or needs more than three quarters of the machine's memory is not tried at larger sizes; the line says so.
+pulearn and pu-toolbox get the same rows in memory; nnPU of pu-toolbox is told the true share. The summary is
+results/scale.json, the figure docs/images/scale.svg.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ FIGURE = Path(__file__).parents[1] / "docs" / "images" / "scale.svg"
 TABLE = ("punce fit", "punce prior", "punce predict", "pulearn bagging", "pulearn Elkan-Noto", "pu-toolbox nnPU")
 LOSS = ("punce PuNCE", "plain masked SupCon", "pytorch-metric-learning SupConLoss", "lightly NTXentLoss")
 _WATCH = """
-import json, resource, subprocess, sys, time
+import json, os, resource, subprocess, sys, time
+most = int(0.75 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))  # what needs more fails, and only it
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
 start = time.perf_counter()
 try:
     done = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=float(sys.argv[1]))
-    failed = "" if done.returncode == 0 else done.stderr.decode().strip().splitlines()[-1][:200]
+    said = done.stderr.decode().strip() or f"ended with {done.returncode}"
+    failed = "" if done.returncode == 0 else said.splitlines()[-1][:200]
 except subprocess.TimeoutExpired:
     failed = "took too long"
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
