@@ -86,7 +86,7 @@ def readme() -> str:
         ],
         _both_classes(),
         [
-            "Loss at 8,192 views, forward and backward ([benchmarks](docs/benchmarks.md))",
+            f"Loss at 8,192 views, rounds: {speed['setting']['rounds']} ([benchmarks](docs/benchmarks.md))",
             cost("punce PuNCE"),
             f"pytorch-metric-learning {cost('pytorch-metric-learning SupConLoss')}",
         ],
