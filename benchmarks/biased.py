@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 import warnings
 from itertools import product
@@ -170,7 +171,7 @@ def measure(model: str, frame: pd.DataFrame, y: np.ndarray, labels: np.ndarray, 
         "prior": prior.value,
         "prior_low": prior.low,
         "prior_high": prior.high,
-        **{name: getattr(check, name) for name in ("fires", "p_value", "gap", "share", "most")},
+        **{name: getattr(check, name) for name in ("fires", "evidence", "gap", "share", "most")},
         "seconds": time.process_time() - start,
     }
 
@@ -197,13 +198,15 @@ def run(model: str, seeds: list[int], mechanisms: list[str], seconds: float) -> 
 
 
 def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    """All runs. Those of before kept 0.05 to the power of the evidence, under a name that promised more."""
+    found = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    return [{"evidence": math.log(line["p_value"], 0.05), **line} if "p_value" in line else line for line in found]
 
 
 def summary(table: pd.DataFrame) -> dict[str, Any]:
     """False alarms, how much strong bias is noticed, and whether intervals hold the truth after that."""
     table = table.copy()
-    table["fires"] = table["p_value"] <= FIRES_FROM  # runs of before the limit was lowered from 0.05 count as of now
+    table["fires"] = table["evidence"] >= FIRES_FROM  # runs of before the limit was raised from 1.0 count as of now
     table["off"] = table["accuracy"] - table["true_accuracy"]
     table["holds"] = (table["low"] <= table["true_accuracy"]) & (table["true_accuracy"] <= table["high"])
     table["prior_holds"] = (table["prior_low"] <= table["true_prior"]) & (table["true_prior"] <= table["prior_high"])

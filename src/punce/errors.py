@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import TypeGuard
+
 
 class PunceError(Exception):
     """Base of every error punce raises on purpose; the command line prints it as one line."""
@@ -18,3 +21,8 @@ class WriteError(PunceError):
 def number_of(n: int, one: str, many: str) -> str:
     """A number of things in a message. Both forms are written out, because verbs change too: "row is", "rows are"."""
     return f"{n:,} {one if n == 1 else many}"
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether an argument is a real number, NumPy's among them. (A type checker holds float to be no Real.)"""
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -79,3 +79,9 @@ def test_nothing_kept_is_a_value_of_the_extreme_rows():
     finite = seen.ends[np.isfinite(seen.ends)]
     assert not np.isin(finite, [np.nanmin(table.values[:, 0]), np.nanmax(table.values[:, :2])]).any()
     assert SeenColumns.from_arrays(seen.names, seen.arrays()).names == seen.names
+
+
+def test_no_new_row_moves_nothing():
+    seen = seen_by(np.random.default_rng(0))
+    nothing = np.empty((0, len(NAMES)))
+    assert seen.moved(seen.count(nothing), 0.9, 0.05) == {}

@@ -61,6 +61,12 @@ def test_integers_are_not_projections() -> None:
         InfoNCE()(torch.zeros(2, 4, 3, dtype=torch.long))
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    half = np.float32(0.5)
+    assert InfoNCE(half).temperature == DCL(half, tau_plus=half).tau_plus == 0.5
+    assert PuNCE(0.5, weighting="posterior", own_view=half).own_view == 0.5
+
+
 @pytest.mark.parametrize("temperature", [0, -1.0, float("nan"), float("inf"), "0.5", None])
 def test_temperature(temperature: Any) -> None:
     with pytest.raises(InputError, match="temperature must be a positive number"):

@@ -81,6 +81,8 @@ class SeenColumns:
 
         Shape: new (d, 10), as counted by :meth:`count`.
         """
+        if not new.any():  # no row was counted
+            return {}
         t, p, u = (counts / counts.sum(axis=1, keepdims=True) for counts in (new, self.positive, self.unlabelled))
         n_t, n_p, n_u = (counts.sum(axis=1, keepdims=True) for counts in (new, self.positive, self.unlabelled))
         mix = np.maximum((1.0 - k) * p + k * u, 0.0)

@@ -46,9 +46,8 @@ Rows = npt.NDArray[np.int64]
 Features = Callable[[Rows], npt.NDArray[np.float32]]
 Range = tuple[float, float]
 
-_LEVEL = 0.05
-FIRES_FROM = 0.01
-"""p_value from which the check fires. At 0.05 it fired on 6 of 30 random labellings of sets it was not designed on."""
+FIRES_FROM = 1.54
+"""Evidence from which the check fires. At 1.0 it fired on 6 of 30 random labellings of sets it was not designed on."""
 _FEWEST = 30  # labelled rows, and unlabelled ones: from fewer the check says nothing
 _MOST_ROWS = 3_000  # of each kind: a third of a second
 _NORMAL = 3  # draws of normal rows to compare the gap with
@@ -67,14 +66,15 @@ _SLACK_SHARE = 1.1
 class LabellingCheck:
     """What the rows say about how the labels came about; `sentence` is empty where the check does not fire.
 
-    `p_value` is on a scale set on the sets of design: at most 5 % of their random labellings get 0.05 or less. `gap` is
-    above 0.95 where the unlabelled rows clearly fall into two groups; `share` is the share of them in the group of the
-    labelled rows, `most` the share that looks positive at most. `ranges` are the measures of the classifier if one or
-    another split were the truth, for each mix of rows.
+    `evidence` against random labels is no probability: at most 5 % of the random labellings of the sets of design reach
+    1.0, and the check fires from :data:`FIRES_FROM`; 0.0 where nothing can be said. `gap` is above 0.95 where the
+    unlabelled rows clearly fall into two groups; `share` is the share of them in the group of the labelled rows, `most`
+    the share that looks positive at most. `ranges` are the measures of the classifier if one or another split were the
+    truth, for each mix of rows.
     """
 
     fires: bool
-    p_value: float
+    evidence: float
     share: float
     most: float
     gap: float = float("nan")
@@ -100,13 +100,12 @@ def check_labelling(
     rng = np.random.default_rng(seed)
     groups = _groups(scores, labels, prior, features, rng)
     if groups is None:
-        return LabellingCheck(fires=False, p_value=1.0, share=prior.value, most=prior.high)
+        return LabellingCheck(fires=False, evidence=0.0, share=prior.value, most=prior.high)
     gap, evidence = _evidence(groups, prior, rng)
     shares = groups.shares
-    p_value = float(_LEVEL ** max(evidence, 0.0))
     check = LabellingCheck(
-        fires=p_value <= FIRES_FROM,
-        p_value=p_value,
+        fires=evidence >= FIRES_FROM,
+        evidence=evidence,
         share=shares[0],
         most=max(shares),
         gap=gap,
@@ -172,7 +171,7 @@ def _evidence(groups: _Groups, prior: PriorEstimate, rng: np.random.Generator) -
     if depth > 0.05 and sharper > -0.03:  # not clear, but no contradiction: only a large difference counts
         ratio = float(real.guess.mean()) / max(prior.high, 0.003)
         evidence = max(evidence, np.log(ratio) / np.log(_TOO_MANY))
-    return float(gap), float(evidence)
+    return float(gap), max(float(evidence), 0.0)
 
 
 def _difference(groups: _Groups, guessed: Flags) -> float:

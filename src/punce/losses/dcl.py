@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.losses.contrastive import Anchors, ContrastiveLoss
 from punce.losses.log_partition import log_partition
 
@@ -28,7 +28,7 @@ class DCL(ContrastiveLoss):
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
         super().__init__(temperature)
-        if not (isinstance(tau_plus, int | float) and 0.0 <= tau_plus < 1.0):
+        if not (is_number(tau_plus) and 0.0 <= tau_plus < 1.0):
             raise InputError(f"tau_plus must lie in [0, 1), got {tau_plus!r}")
         self.tau_plus = float(tau_plus)
 

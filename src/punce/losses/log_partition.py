@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from punce.errors import InputError, PunceError
+from punce.errors import InputError, PunceError, is_number
 from punce.training import collectives
 from punce.training.collectives import GatheredRows
 
@@ -60,7 +60,7 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
 
 def check_temperature(temperature: float) -> None:
     """Refuse a temperature that is not a positive finite number."""
-    if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
+    if not (is_number(temperature) and 0 < temperature < math.inf):
         raise InputError(f"temperature must be a positive number, got {temperature!r} (the paper uses 0.5)")
 
 

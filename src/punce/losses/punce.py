@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import refuse_negatives
 from punce.losses.contrastive import Anchors, ContrastiveLoss, labelled_or_pair_target, two_view_anchors
 from punce.losses.posterior import anchor_probabilities
@@ -121,6 +121,6 @@ def _checked_own_view(own_view: OwnView, weighting: Weighting) -> OwnView:
         if own_view is not None:
             raise InputError(f"own_view is for weighting='posterior'; weighting={weighting!r} has its own weights")
         return "paper"
-    if own_view in (None, "paper", "confidence") or (isinstance(own_view, int | float) and 0.0 <= own_view <= 1.0):
+    if own_view in (None, "paper", "confidence") or (is_number(own_view) and 0.0 <= own_view <= 1.0):
         return own_view
     raise InputError(f"own_view must lie in [0, 1] or be 'confidence' or 'paper', got {own_view!r}")

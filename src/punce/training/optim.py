@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.sgd import sgd
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 
 OptimizerName = Literal["lars", "adam", "adamw", "sgd"]
 OPTIMIZERS: tuple[OptimizerName, ...] = get_args(OptimizerName)
@@ -222,5 +222,5 @@ def _fusible(parameters: list[nn.Parameter]) -> bool:
 
 
 def _require_non_negative(name: str, value: float) -> None:
-    if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0.0):
+    if not (is_number(value) and math.isfinite(value) and value >= 0.0):
         raise InputError(f"{name} must be a number >= 0, got {value!r}")
