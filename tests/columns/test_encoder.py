@@ -258,6 +258,18 @@ def test_dates_as_spreadsheets_and_databases_export_them(pattern: str) -> None:
     assert encoder.transform(pd.DataFrame({"d": ["?"]})).notes[0].startswith("column 'd': 1 value is no date like ")
 
 
+def test_dates_of_either_order_are_read_day_first_with_a_note() -> None:
+    frame = pd.DataFrame({"seen": [f"{k % 12 + 1:02}/{k % 7 + 1:02}/2024" for k in range(60)]})
+    encoder = TableEncoder.fit(frame)
+    assert encoder.columns[0].format == "%d/%m/%Y"
+    assert encoder.notes == (
+        "column 'seen': 01/01/2024 and the other dates are read day first; where the month is first, write 2024-12-31",
+    )
+    told = pd.concat([frame, pd.DataFrame({"seen": ["12/31/2024"]})])  # one date tells, though most read either way
+    assert TableEncoder.fit(told).columns[0].format == "%m/%d/%Y"
+    assert TableEncoder.fit(told).notes == ()
+
+
 @pytest.mark.parametrize("value", ["1.2.10", "10-11-12 High Street", "030-12-3456", "3-4"])
 def test_codes_with_marks_are_no_dates(value: str) -> None:
     frame = pd.DataFrame({"code": [value, "1.17.3"] * 30, "n": range(60)})

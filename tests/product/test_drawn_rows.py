@@ -89,6 +89,13 @@ def test_a_file_beyond_the_limits_is_drawn_from(parts: Path, limit: str, monkeyp
     assert len(data) == 1_000 if limit == "MOST_CELLS" else 300 < len(data) < 2_000
 
 
+def test_no_more_rows_are_drawn_than_learning_can_use(parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_DRAWN", 400)
+    assert len(read_at_most(parts, "label")) == N  # it fits, so that nothing is drawn
+    monkeypatch.setattr(module, "MOST_CELLS", 7_000)
+    assert len(read_at_most(parts, "label")) == 400
+
+
 def test_a_column_that_is_text_in_some_batches_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BATCH", 100)
     codes = [str(k % 7) for k in range(200)] + ["x"] * 100

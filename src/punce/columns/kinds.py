@@ -137,7 +137,7 @@ def days_since_epoch(stamps: pd.Series[Any]) -> Floats:
 
 
 def date_format(series: pd.Series[Any]) -> str | None:
-    """The first known format that reads (nearly) all values; None for a column of timestamps or of no dates."""
+    """The known format that reads most values, nearly all; None for a column of timestamps or of no dates."""
     present = series.dropna().iloc[:_SAMPLE]
     if len(present) == 0 or pd.api.types.is_datetime64_any_dtype(series):
         return None
@@ -146,7 +146,22 @@ def date_format(series: pd.Series[Any]) -> str | None:
     # to try all forms on each column of categories would take most of the time of reading a table
     if present.astype("string").str.match(_ANY_DAY).mean() < _MOSTLY:
         return None
-    return next((form for form in _DATE_FORMATS if dates(present, form).notna().mean() >= _MOSTLY), None)
+    read = {form: _share_read(present, form) for form in _DATE_FORMATS}
+    best = max(read, key=lambda form: read[form])
+    return best if read[best] >= _MOSTLY else None
+
+
+def has_either_order(series: pd.Series[Any], date_format: str | None) -> bool:
+    """Whether day and month could change places in every date, as in 3/4/2024."""
+    if date_format is None or not date_format.startswith(("%d/%m", "%d-%m")):  # with dots the day comes first
+        return False
+    present = series.dropna().iloc[:_SAMPLE]
+    month_first = f"%m{date_format[2]}%d{date_format[5:]}"
+    return _share_read(present, month_first) == _share_read(present, date_format)
+
+
+def _share_read(present: pd.Series[Any], date_format: str) -> float:
+    return float(dates(present, date_format).notna().mean())
 
 
 def category_names(series: pd.Series[Any]) -> pd.Series[Any]:

@@ -29,6 +29,8 @@ MOST_CELLS = 50_000_000
 MOST_BYTES = 1 << 30
 """A table of more cells, or of more bytes as a file (Parquet: unpacked), is not learned from as a whole: learning takes
 several times the memory of the rows."""
+MOST_DRAWN = 1_000_000
+"""Where rows must be drawn, more of them would cost time only: the models learn from fewer."""
 _BATCH = 65_536
 Rows = npt.NDArray[np.intp]
 
@@ -88,8 +90,10 @@ def is_large(table: TableFile) -> bool:
 
 
 def rows_that_fit(table: TableFile, rows: int) -> int:
-    """How many of its `rows` stay within the limits above."""
-    return max(1, min(MOST_CELLS // max(1, len(table.names)), MOST_BYTES * rows // max(1, size_of(table))))
+    """How many of its `rows` stay within the limits above; all, unless it is large."""
+    by_cells, by_bytes = MOST_CELLS // max(1, len(table.names)), MOST_BYTES * rows // max(1, size_of(table))
+    fit = min(by_cells, by_bytes)
+    return rows if rows <= fit else max(1, min(fit, MOST_DRAWN))
 
 
 @dataclass(frozen=True)
