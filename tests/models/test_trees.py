@@ -103,7 +103,7 @@ def test_chunks_of_rows_do_not_change_scores(monkeypatch: pytest.MonkeyPatch) ->
     values, categorical = _rows(500, 0, missing=0.1)
     trees = boosting_trees(_fitted(values, _target(values, 1), categorical))
     whole = trees.score(values)
-    monkeypatch.setattr("punce.models.tabular.trees._CELLS", 300)
+    monkeypatch.setattr("punce.models.tabular.trees._ROWS_AT_ONCE", 7)
     assert np.array_equal(trees.score(values), whole)
     assert trees.score(values[:0]).shape == (0,)
 

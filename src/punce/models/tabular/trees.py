@@ -36,7 +36,7 @@ Values = npt.NDArray[np.float32]
 
 N_CODES = 256
 """Category codes lie in 0 … 255; scikit-learn's boosting has at most 255 bins."""
-_CELLS = 2_000_000  # rows × trees at once: bounds the memory of scoring
+_ROWS_AT_ONCE = 16_384  # bounds the memory of scoring, and lets what is gathered stay in the cache
 _SMALL = 40  # nodes a tree, up to which all of them are evaluated for all rows
 
 
@@ -59,10 +59,9 @@ class Trees(StoredArrays):
     def score(self, values: AnyArray) -> Floats:
         """baseline + scale · Σ leaves. Shape: (n, d) -> (n,)."""
         values = np.asarray(values)
-        size = max(1, _CELLS // max(1, len(self.roots)))
         # In a small tree this is faster than walking each row down.
         score = self._evaluated if len(self.feature) <= _SMALL * len(self.roots) else self._walked
-        parts = [score(values[k : k + size]) for k in range(0, len(values), size)]
+        parts = [score(values[k : k + _ROWS_AT_ONCE]) for k in range(0, len(values), _ROWS_AT_ONCE)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _evaluated(self, values: AnyArray) -> Floats:
@@ -94,23 +93,25 @@ class Trees(StoredArrays):
         return left if missing is None else np.where(missing, self.missing_left[k], left)
 
     def _walked(self, values: AnyArray) -> Floats:
-        at = np.repeat(self.roots[:, None], len(values), axis=1)
+        """Each row from the root to its leaf, tree by tree: the nodes of one tree stay in the cache."""
         has_missing = bool(np.isnan(values).any())
         flat, first = np.ascontiguousarray(values).ravel(), np.arange(len(values)) * values.shape[1]
-        while True:
-            left = self._goes_left(at, flat[first + self.feature[at]], has_missing)
-            after = np.where(left, self.left[at], self.right[at])
-            if np.array_equal(after, at):
-                break
-            at = after
         total = np.full(len(values), self.baseline[0])
-        for leaves in self.value[at] * self.scale[0]:  # one tree after another: the order decides the last bit
-            total += leaves
+        children = np.stack([self.right, self.left], axis=1).ravel().astype(np.intp)
+        for root in self.roots:
+            at = np.full(len(values), root, dtype=np.intp)
+            while True:
+                left = self._goes_left(at, flat.take(first + self.feature.take(at)), has_missing)
+                after = children.take(2 * at + left)
+                if np.array_equal(after, at):
+                    break
+                at = after
+            total += self.value[at] * self.scale[0]
         return total
 
-    def _goes_left(self, at: npt.NDArray[np.int32], x: AnyArray, has_missing: bool) -> Flags:
-        """Whether each row goes left at its node. Shape: at (T, n) nodes, x (T, n) values there -> (T, n)."""
-        left = x <= self.threshold[at]
+    def _goes_left(self, at: Rows, x: AnyArray, has_missing: bool) -> Flags:
+        """Whether each row goes left at its node. Shape: at (n,) nodes, x (n,) values there -> (n,)."""
+        left: Flags = x <= self.threshold.take(at)
         if len(self.left_codes):
             split = self.category[at]
             inside = (x >= 0) & (x < N_CODES)
