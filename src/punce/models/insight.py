@@ -157,10 +157,13 @@ class Insight(ReadsColumns):
         """scikit-learn's diagram, and after a fit what ran, the share of positives and the quality."""
         if not hasattr(self, "classes_"):
             return diagram
-        ran = [("learned by", ran_in_words(self.ran_)), ("from", f"{self.kind_} rows, setting {self.setting_}")]
+        ran = [("learned by", ran_in_words(self.ran_))] if hasattr(self, "ran_") else []
+        ran += [("from", f"{self.kind_} rows, setting {self.setting_}")]
         ran += [("called positive from", f"probability {self.threshold_:.3f}")]
-        learned = html_table("PUClassifier, fitted", ("", ""), ran, self.notes_)
-        return f"{diagram}{learned}{self.prior_._repr_html_()}{self.metrics_._repr_html_()}"
+        # A model folder keeps no notes, which may quote cells; one of an earlier version may lack the others, too.
+        learned = html_table("PUClassifier, fitted", ("", ""), ran, getattr(self, "notes_", ()))
+        found = (getattr(self, name)._repr_html_() for name in ("prior_", "metrics_") if hasattr(self, name))
+        return "".join([diagram, learned, *found])
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""
