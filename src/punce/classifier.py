@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from punce.columns.given import plain_rows
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.estimates import Estimate
@@ -41,7 +42,7 @@ from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.configs import plain, plain_configs
 from punce.models.heads import check_head
 from punce.models.insight import Insight
-from punce.models.kinds import KINDS, check_rows, plain_rows
+from punce.models.kinds import KINDS, check_rows
 from punce.models.known_rows import about_known
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from punce.columns.given import plain_rows
 from punce.columns.kinds import first_of
 from punce.errors import InputError
-from punce.models.kinds import plain_rows
 
 _SHOWN = 8
 
