@@ -190,7 +190,10 @@ def labels_of_rows(y: Any, X: Any) -> tuple[Labels, tuple[str, ...]]:
 
 
 def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> None:
-    """Refuse labels `y` and rows `X` of pandas in another order: matched by position, they would be mixed up."""
+    """Refuse `y`, one entry a row, whose index is not that of the rows `X`: matched by position, they may be mixed up.
+
+    Of what is not pandas' nothing is known.
+    """
     if not (isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X)):
         return
     if y.index.equals(X.index):
@@ -200,7 +203,7 @@ def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> N
     mend = in_order if same_names else f"{name}.to_numpy() if they do belong together in order"
     first = f"first {y.index[:3].tolist()} and {X.index[:3].tolist()}"
     raise InputError(
-        f"the index of {name} is not the index of {of_rows} ({first}), so which label belongs to which row is not "
+        f"the index of {name} is not the index of {of_rows} ({first}), so which entry belongs to which row is not "
         f"clear; {mend}"
     )
 
