@@ -98,6 +98,11 @@ class Sample:
             return Copies(np.arange(len(self.is_p)), 0.0)
         return find_copies(self.rows.values, self.is_p)
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are held-out scores without fitting a model for them."""
+        return self.given_scores is not None or "fitted" in vars(self)
+
     @cached_property
     def scores(self) -> Scores:
         """Held-out scores: the caller's, or out-of-fold ones."""
