@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import SupportsFloat
 
 import torch
 from torch import Tensor
@@ -28,7 +29,7 @@ class DCL(ContrastiveLoss):
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
         super().__init__(temperature)
-        if not (isinstance(tau_plus, int | float) and 0.0 <= tau_plus < 1.0):
+        if not (isinstance(tau_plus, SupportsFloat) and 0.0 <= float(tau_plus) < 1.0):
             raise InputError(f"tau_plus must lie in [0, 1), got {tau_plus!r}")
         self.tau_plus = float(tau_plus)
 

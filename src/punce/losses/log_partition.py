@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
 
 def check_temperature(temperature: float) -> None:
     """Refuse a temperature that is not a positive finite number."""
-    if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
+    if not (isinstance(temperature, SupportsFloat) and 0 < float(temperature) < math.inf):
         raise InputError(f"temperature must be a positive number, got {temperature!r} (the paper uses 0.5)")
 
 

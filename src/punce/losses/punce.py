@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal, SupportsFloat, get_args
 
 import torch
 from torch import Tensor
@@ -121,6 +121,8 @@ def _checked_own_view(own_view: OwnView, weighting: Weighting) -> OwnView:
         if own_view is not None:
             raise InputError(f"own_view is for weighting='posterior'; weighting={weighting!r} has its own weights")
         return "paper"
-    if own_view in (None, "paper", "confidence") or (isinstance(own_view, int | float) and 0.0 <= own_view <= 1.0):
+    if own_view is None or own_view in ("paper", "confidence"):
         return own_view
+    if isinstance(own_view, SupportsFloat) and 0.0 <= float(own_view) <= 1.0:
+        return float(own_view)
     raise InputError(f"own_view must lie in [0, 1] or be 'confidence' or 'paper', got {own_view!r}")
