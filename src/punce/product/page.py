@@ -110,6 +110,7 @@ def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
         negatives=int((data.labels == NEGATIVE).sum()),
         notes=tuple(note for note in data.notes if note not in found),  # the check repeats some
         findings=tuple((finding.severity, finding.message) for finding in checked.findings),
+        drawn_from=0 if data.drawn is None else len(data.drawn.labels),
     )
 
 
