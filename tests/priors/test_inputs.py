@@ -155,6 +155,16 @@ def test_a_classifier_that_cannot_score_is_refused() -> None:
     data = gaussians(0.3, n_p=20, n_u=20)
     with pytest.raises(InputError, match="got StandardScaler"):
         estimate_prior(data.X, data.labels, classifier=StandardScaler())
+    with pytest.raises(InputError, match=r"give an object of it: LogisticRegression\(\)"):
+        estimate_prior(data.X, data.labels, classifier=LogisticRegression)
+
+
+def test_scores_take_the_place_of_a_classifier() -> None:
+    data = gaussians(0.3, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="classifier has no effect on bbe beside scores"):
+        estimate_prior(data.X, data.labels, "bbe", scores=data.X[:, 0], classifier=fast_classifier())
+    with pytest.raises(InputError, match=r"no prior estimator is called \['bbe'\]"):
+        estimate_prior(data.X, data.labels, ["bbe"])  # type: ignore[call-overload]
 
 
 def test_the_callers_classifier_gets_the_callers_rows() -> None:

@@ -70,8 +70,11 @@ def estimate_prior(
     Same `random_state`, same result. Warnings are issued as :class:`PriorWarning` and kept in ``.warnings``.
     """
     check_scenario(scenario)
+    run = _asked(method, options)
+    if scores is not None and classifier is not None and method != "all" and PRIORS[method].reads == "scores":
+        raise InputError(f"classifier has no effect on {method} beside scores, which take its place; give one of them")
     sample, aside = read_sample(X, labels, scores, classifier, random_state)
-    return _asked(method, options)(sample, scenario, aside)
+    return run(sample, scenario, aside)
 
 
 def _asked(method: str, options: dict[str, Any]) -> Callable[[Sample, Scenario, int], PriorEstimate | PriorTable]:
@@ -80,7 +83,7 @@ def _asked(method: str, options: dict[str, Any]) -> Callable[[Sample, Scenario, 
         if options:
             raise InputError(f"options {sorted(options)} belong to one method; name it instead of method='all'")
         return partial(run_all, PRIORS)
-    if method not in PRIORS:
+    if not isinstance(method, str) or method not in PRIORS:
         raise InputError(f"no prior estimator is called {method!r}; there are {', '.join(PRIORS)} and 'all'")
     try:
         return partial(run_one, PRIORS[method](**options), method)
