@@ -196,7 +196,8 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFin
     distinct = len(np.unique(unlabelled))
     by_chance = ""
     if distinct < (1.0 - _REPEATED) * len(unlabelled):
-        few = f"the {len(unlabelled):,} unlabelled rows are only {distinct:,} different ones"
+        different = number_of(distinct, "different one", "different ones")
+        few = f"the {len(unlabelled):,} unlabelled rows are only {different}"
         by_chance = f"{few}, so that this may be chance"
     others = [*_contradictions(hashes, labels, by_chance), *_repeated(hashes[labels == POSITIVE], count)]
     if count == 0:
