@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from punce.columns.given import plain_rows
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.estimates import Estimate
@@ -34,6 +35,7 @@ from punce.labels import (
     RowLabels,
     labels_of_rows,
     require_positive_and_unlabelled,
+    require_same_index,
     row_weights,
 )
 from punce.losses import ContrastiveLoss
@@ -41,7 +43,7 @@ from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.configs import plain, plain_configs
 from punce.models.heads import check_head
 from punce.models.insight import Insight
-from punce.models.kinds import KINDS, check_rows, plain_rows
+from punce.models.kinds import KINDS, check_rows
 from punce.models.known_rows import about_known
 from punce.models.network import check_device, usable_here
 from punce.models.saved import restore, state_of
@@ -200,6 +202,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         X = plain_rows(X)
         check_rows(X)
         codes, notes = labels_of_rows(plain_rows(y), X)
+        for name, given in (("sample_weight", sample_weight), ("propensity", propensity), ("judged", judged)):
+            require_same_index(given, X, name)
         rows = RowLabels.of(codes, plain_rows(judged))
         labels = rows.labels
         require_positive_and_unlabelled(rows.codes, "y")
@@ -214,6 +218,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         kept, weights = by_propensity(labels, propensity, weights, self.seed_)
         if weights is not None:
             check_weights(way, self._asked(), "sample_weight" if propensity is None else "propensity")
+            weights = weights if np.ptp(weights) > 0 else None  # equal weights say as much as none
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
@@ -362,8 +367,11 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         scores = self._scores(X)  # first: it says if there is no fit yet
         labels = RowLabels.of(labels_of_rows(plain_rows(y), X)[0]).codes
         require_positive_and_unlabelled(labels, "y")
+        if len(scores) != len(labels):
+            raise InputError(f"X has {len(scores)} rows but y has {len(labels)} labels; give one for each row")
+        weights = None if sample_weight is None else row_weights(sample_weight, labels)
         called = self._calibrator.probability(scores) >= self.threshold_
-        return ranking_score(scores, labels, called, sample_weight, prior)
+        return ranking_score(scores, labels, called, weights, prior)
 
     def transform(self, X: Any) -> Floats:
         """The rows as the scores see them, the same as :meth:`embed`. Shape: (n, D)."""

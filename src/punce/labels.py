@@ -177,8 +177,7 @@ def labels_of_rows(y: Any, X: Any) -> tuple[Labels, tuple[str, ...]]:
     """
     if y is None:
         raise InputError("PUClassifier requires y to be passed, but the target y is None")
-    if isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X):
-        _require_same_index(y.index, X.index)
+    require_same_index(y, X)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         from sklearn.exceptions import DataConversionWarning  # here, because the command line must start quickly
 
@@ -190,16 +189,22 @@ def labels_of_rows(y: Any, X: Any) -> tuple[Labels, tuple[str, ...]]:
         raise InputError(_in_scikit_learns_words(y, error)) from error
 
 
-def _require_same_index(of_y: pd.Index[Any], of_X: pd.Index[Any]) -> None:
-    if of_y.equals(of_X):
+def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> None:
+    """Refuse `y`, one entry a row, whose index is not that of the rows `X`: matched by position, they may be mixed up.
+
+    Of what is not pandas' nothing is known.
+    """
+    if not (isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X)):
         return
-    same_names = of_y.is_unique and of_X.is_unique and of_y.isin(of_X).all()
-    mend = (
-        "y.loc[X.index] brings it into that order" if same_names else "y.to_numpy() if they do belong together in order"
-    )
+    if y.index.equals(X.index):
+        return
+    same_names = y.index.is_unique and X.index.is_unique and y.index.isin(X.index).all()
+    in_order = f"{name}.loc[{of_rows}.index] brings it into that order"
+    mend = in_order if same_names else f"{name}.to_numpy() if they do belong together in order"
+    first = f"first {y.index[:3].tolist()} and {X.index[:3].tolist()}"
     raise InputError(
-        f"the index of y is not the index of X (first {of_y[:3].tolist()} and {of_X[:3].tolist()}), so which label "
-        f"belongs to which row is not clear; {mend}"
+        f"the index of {name} is not the index of {of_rows} ({first}), so which entry belongs to which row is not "
+        f"clear; {mend}"
     )
 
 

@@ -143,6 +143,20 @@ def test_duplicates_between_labelled_and_unlabelled_rows() -> None:
     assert next(f for f in report.findings if f.code == "duplicates").where == ("600", "601", "602", "603")
 
 
+def test_a_row_labelled_positive_and_negative_is_told() -> None:
+    frame, labels = _frame()
+    both = pd.concat([frame, frame[labels == 1].iloc[:2]], ignore_index=True)
+    report = check(_data(both, np.concatenate([labels, [-1, -1]])))
+    (found,) = report.findings
+    assert (found.code, found.severity, found.where) == ("contradictions", "warning", ("600", "601"))
+    assert "2 rows labelled negative equal one labelled positive, first rows 600, 601" in found.message
+    coarse = pd.DataFrame(np.random.RandomState(0).randint(0, 2, (600, 3)), columns=list("abc"))
+    labels = np.select([np.arange(600) < 60, np.arange(600) < 90], [1, -1])
+    (found,) = (f for f in check(_data(coarse, labels)).findings if f.code == "contradictions")
+    assert found.severity == "info"
+    assert "may be chance" in found.message
+
+
 def test_a_table_that_holds_its_rows_several_times() -> None:
     frame, labels = _frame()
     report = check(_data(pd.concat([frame] * 3, ignore_index=True), np.tile(labels, 3)))

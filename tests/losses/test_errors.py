@@ -62,9 +62,13 @@ def test_integers_are_not_projections() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    half = np.float32(0.5)
-    assert InfoNCE(half).temperature == DCL(half, tau_plus=half).tau_plus == 0.5
-    assert PuNCE(0.5, weighting="posterior", own_view=half).own_view == 0.5
+    z, own = torch.randn(2, 6, 4), np.float32(0.5)
+    assert InfoNCE(own)(z) == InfoNCE(0.5)(z)
+    assert DCL(own, own)(z) == DCL(0.5, 0.5)(z)
+    posterior = [PuNCE(0.3, weighting="posterior", own_view=each) for each in (own, 0.5)]
+    labels = torch.tensor([1, 1, 0, 0, -1, -1])
+    assert posterior[0](z, labels) == posterior[1](z, labels)
+    assert repr(posterior[0]) == repr(posterior[1])
 
 
 @pytest.mark.parametrize("temperature", [0, -1.0, float("nan"), float("inf"), "0.5", None])

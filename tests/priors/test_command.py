@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from punce.cli.prior import _bars, _interval, prior
 from punce.errors import InputError
-from punce.priors import PRIORS
+from punce.priors import PRIORS, estimate_prior
 from tests.priors.mixtures import gaussians
 
 
@@ -47,6 +47,18 @@ def test_prints_every_estimator_a_picture_and_writes_json(table: Path) -> None:
     assert (record["scenario"], record["seed"]) == ("single_set", 0)
     bbe = record["estimates"][0]
     assert bbe["low"] <= 0.3 <= bbe["high"]
+
+
+@pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
+@pytest.mark.parametrize("method", ["combined", "tice"])
+def test_says_what_the_function_says_of_the_same_rows(method: str, table: Path) -> None:
+    """Also of "combined", which needs more than the scores that the picture shows."""
+    out = table.parent / f"{method}.json"
+    run(str(table), "--label", "seen", "--positive", "fraud", "--method", method, "--out", str(out))
+    frame = pd.read_csv(table, keep_default_na=False)
+    plain = estimate_prior(frame[["a", "b"]], frame["seen"] == "fraud", method)
+    record = json.loads(out.read_text())
+    assert (record["value"], record["low"], record["high"]) == (plain.value, plain.low, plain.high)
 
 
 def test_several_values_mean_positive(table: Path) -> None:

@@ -155,6 +155,16 @@ def test_a_classifier_that_cannot_score_is_refused() -> None:
     data = gaussians(0.3, n_p=20, n_u=20)
     with pytest.raises(InputError, match="got StandardScaler"):
         estimate_prior(data.X, data.labels, classifier=StandardScaler())
+    with pytest.raises(InputError, match=r"give an object of it: LogisticRegression\(\)"):
+        estimate_prior(data.X, data.labels, classifier=LogisticRegression)
+
+
+def test_scores_take_the_place_of_a_classifier() -> None:
+    data = gaussians(0.3, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="classifier has no effect on bbe beside scores"):
+        estimate_prior(data.X, data.labels, "bbe", scores=data.X[:, 0], classifier=fast_classifier())
+    with pytest.raises(InputError, match=r"no prior estimator is called \['bbe'\]"):
+        estimate_prior(data.X, data.labels, ["bbe"])  # type: ignore[call-overload]
 
 
 def test_the_callers_classifier_gets_the_callers_rows() -> None:
@@ -271,3 +281,32 @@ def test_a_column_may_have_no_value_in_a_fold() -> None:
     X = random.normal(size=(60, 2))
     X[1:, 1] = np.nan
     assert 0.0 <= estimate_prior(X, (np.arange(60) < 10).astype(int), method="bbe").value <= 1.0
+
+
+def test_texts_are_texts_in_whatever_they_come() -> None:
+    """Also short ones that repeat, which in a table would be categories; the classifier reads them so, too."""
+    data = gaussians(0.5, n_p=60, n_u=120)
+    words = np.where(data.is_positive, ["win prize", "free claim"] * 90, ["lunch room", "meeting minutes"] * 90)
+    plain = estimate_prior(words.tolist(), data.labels)
+    polars = pytest.importorskip("polars")
+    for texts in (words.astype(object), pd.Series(words), pd.Series(words, dtype="string"), polars.Series(words)):
+        assert estimate_prior(texts, data.labels) == plain
+    assert estimate_prior([None, *words[1:]], data.labels).value == pytest.approx(plain.value, abs=0.05)
+
+
+def test_a_query_of_polars_is_run() -> None:
+    polars = pytest.importorskip("polars")
+    data = gaussians(0.4, n_p=50, n_u=100)
+    frame = pd.DataFrame(data.X, columns=["a", "b"])
+    assert estimate_prior(polars.from_pandas(frame).lazy(), data.labels) == estimate_prior(frame, data.labels)
+
+
+def test_labels_in_another_order_than_the_rows_are_refused() -> None:
+    data = gaussians(0.4, n_p=50, n_u=100)
+    frame, labels = pd.DataFrame(data.X), pd.Series(data.labels)
+    with pytest.raises(InputError, match=r"the index of labels is not the index of X.*labels.loc\[X.index\]"):
+        estimate_prior(frame, labels.iloc[::-1])
+    with pytest.raises(InputError, match=r"the index of labels is not the index of scores"):
+        estimate_prior(None, labels, scores=frame[0].iloc[::-1])
+    with pytest.raises(InputError, match=r"labels.to_numpy\(\) if they do belong together"):
+        held_out_scores(frame.set_axis(range(1, 151)), labels)

@@ -163,6 +163,18 @@ def test_score_is_the_mean_auc_of_ranking_and_calls(on_table: PUClassifier, rows
     assert on_table.score(X, labels, sample_weight=weights) == pytest.approx(weighted, abs=1e-8)
     with pytest.raises(InputError, match="no labelled positive"):
         on_table.score(X, np.zeros(len(X)))
+    with pytest.raises(InputError, match="one for each row"):
+        on_table.score(X, labels, sample_weight=weights[:5])
+    with pytest.raises(InputError, match="give one for each row"):
+        on_table.score(X, labels[:-1])
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "propensity", "judged"])
+def test_what_is_given_for_each_row_has_the_index_of_the_rows(name: str, rows: tuple[np.ndarray, ...]) -> None:
+    X, labels, _ = rows
+    given = pd.Series(labels == 1 if name == "judged" else np.ones(len(X)))
+    with pytest.raises(InputError, match=rf"the index of {name} is not the index of X.*{name}.loc\[X.index\]"):
+        PUClassifier(prior=0.4).fit(pd.DataFrame(X), labels, **{name: given.iloc[::-1]})
 
 
 def test_a_ranking_without_calls_scores_less() -> None:
@@ -343,6 +355,8 @@ def test_weights_of_rows_count_in_the_ensemble(on_table: PUClassifier, rows: tup
     weighted = clone(on_table).fit(X, labels, sample_weight=heavy).decision_function(X)
     rank, weighted_rank = (np.argsort(np.argsort(scores)) for scores in (plain, weighted))
     assert (weighted_rank - rank)[heavy > 1].mean() < -1
+    same = clone(on_table).fit(X, labels, sample_weight=np.full(len(X), 3.0))
+    np.testing.assert_array_equal(same.decision_function(X), plain)
 
 
 def test_the_ranked_list_of_a_table_is_out_of_fold(on_table: PUClassifier, rows: tuple[np.ndarray, ...]) -> None:

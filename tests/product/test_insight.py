@@ -109,6 +109,13 @@ def test_reasons_of_a_row(fitted: PUClassifier, rows: tuple[pd.DataFrame, np.nda
     assert (first["probability"] >= first["without"]).all()
     # Of training rows the probability is about that of scores_, from models that did not see them.
     np.testing.assert_allclose(first["probability"], fitted.scores_[best], atol=0.03)
+    for wrong, message in (
+        (best[:3], r"10 of them, got int64 \(3,\)"),
+        (labels == 1, "bool"),
+        (best + 500, "0 to 499, got"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fitted.explain(frame.iloc[best], training_rows=wrong)
     strong = reasons[reasons["feature"] == "strong"]
     assert strong["value"].tolist() == frame["strong"].iloc[best[strong["row"]]].tolist()
 

@@ -61,6 +61,18 @@ def test_a_fitted_classifier_shows_what_ran_the_share_and_the_quality(table: tup
         assert not hasattr(classifier, "_repr_html_")
 
 
+def test_a_loaded_classifier_shows_the_same(table: tuple, tmp_path: Path) -> None:
+    X, y = table
+    classifier = PUClassifier(prior=0.3).fit(X, y)
+    classifier.save(tmp_path / "model")
+    loaded = PUClassifier.load(tmp_path / "model")
+    own = [shown._repr_html_().partition("PUClassifier, fitted")[2] for shown in (classifier, loaded)]
+    assert own[0] == own[1]
+    for name in ("ran_", "prior_", "metrics_"):  # older folders lack some of them
+        delattr(loaded, name)
+    assert "PUClassifier, fitted" in loaded._repr_html_()
+
+
 def test_markup_in_names_and_notes_is_shown_as_text(table: tuple) -> None:
     X, y = table
     classifier = PUClassifier(prior=0.3).fit(X, y)

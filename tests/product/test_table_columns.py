@@ -189,3 +189,13 @@ def test_a_refusal_that_names_some_of_many_missing_columns_says_how_many_more() 
     frame = pd.DataFrame(0.0, index=range(3), columns=[f"c{k}" for k in range(12)])
     with pytest.raises(InputError, match=r"are missing: 'c2', .* 'c9' and 2 more; the table has 'c0', 'c1'$"):
         Columns.of(frame).take(frame[["c0", "c1"]], "PUClassifier")
+
+
+def test_a_model_of_a_matrix_says_that_a_table_with_names_is_no_matrix() -> None:
+    frame, labels = problem()
+    matrix = frame[["a", "b"]].to_numpy()
+    model = PUClassifier(prior=0.3).fit(matrix, labels)
+    with pytest.raises(InputError, match=r"learned from a matrix, whose columns have no names.*X.to_numpy\(\)"):
+        model.predict_proba(frame[["a", "b"]])
+    named = pd.DataFrame(matrix, columns=["x0", "x1"])  # as its columns are called in importances and reasons
+    np.testing.assert_array_equal(model.predict_proba(named), model.predict_proba(matrix))

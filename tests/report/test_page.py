@@ -52,6 +52,16 @@ def test_headline_is_the_first_thing_said() -> None:
     assert re.findall(r"<h1>(.*?)</h1>", html)[0].replace("\u00a0", " ") == said
 
 
+def test_a_page_of_drawn_rows_says_so_first() -> None:
+    """The terminal and the ranked list are of all rows of the file."""
+    content = ReportContent("t", data=replace(DATA, drawn_from=50_000), prior=PriorFacts(0.2334, 0.2094, 0.2618, "bbe"))
+    said = text_of(render_report(content))
+    assert "About 312 of 1,337 drawn unlabelled rows are positive" in said
+    assert "1,417 rows (table) drawn from 50,000, 80 labelled positive" in said
+    assert "Rows on this page are drawn ones; the ranked list in the run folder has every row" in said
+    assert "drawn" not in text_of(render_report(replace(content, data=DATA)).partition("<main")[0])
+
+
 def test_headline_without_interval_or_without_prior() -> None:
     given = headline(DATA, PriorFacts(0.5))
     assert given is not None

@@ -198,7 +198,8 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
         console.print(f"columns that matter most: {escape(columns)}", highlight=False)
     if outcome.reviewed is not None:
         verdicts = number_of(len(outcome.reviewed.state.settled.positive), "verdict", "verdicts")
-        said = f"the model learned from {verdicts}, and the share of positives is based on them"
+        also = ", and the share of positives is based on them" if outcome.rests_on_verdicts else ""
+        said = f"the model learned from {verdicts}{also}"
         console.print(f"{said}; to see the gain: punce review {outcome.folder}", highlight=False, markup=False)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)

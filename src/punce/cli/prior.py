@@ -101,22 +101,18 @@ def _read(data: Path, label: str | None, **options: Any) -> UserData:
 def _estimated(
     rows: UserData, labels: Labels, method: str, **options: Any
 ) -> tuple[Floats, PriorEstimate | PriorTable]:
-    """Every row's score by a model that did not see it, and the estimates made from these scores."""
+    """Every row's score by a model that did not see it (NaN if labelled negative), and the estimates."""
     import warnings
 
-    import numpy as np
-
     from punce.data import TableEncoder
-    from punce.priors import PriorWarning, estimate_prior, held_out_scores
+    from punce.priors import PriorWarning, estimate_with_scores
 
     features = rows.load()
     if rows.kind == "table":  # as punce fit reads the columns
         features = TableEncoder.fit(features).unscaled(features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
-        scores = held_out_scores(features, labels, random_state=options["random_state"])
-        # Rows labelled negative have no score and are set aside; any number stands for it.
-        found = estimate_prior(features, labels, method, scores=np.nan_to_num(scores), **options)
+        scores, found = estimate_with_scores(features, labels, method, **options)
     return scores, found if rows.drawn is None else found.among(rows.drawn.labels, options["scenario"])
 
 

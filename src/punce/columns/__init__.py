@@ -1,5 +1,6 @@
 """A table to numbers, once, for priors, trees, networks and views.
 
+    given.py    rows as a caller hands them over
     kinds.py    what a column holds, and its values as numbers, dates or names of categories
     encoder.py  TableEncoder: a data frame to a float32 matrix, the same way next week
     bins.py     numbers cut at quantiles, for trees

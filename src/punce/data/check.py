@@ -192,21 +192,33 @@ def _duplicates(tally: _Tally, labels: Labels | None) -> tuple[int, list[DataFin
     if labels is None or len(hashes) != len(labels):
         return 0, []
     count, first = count_duplicates(hashes, labels)
-    repeated = _repeated(hashes[labels == POSITIVE], count)
-    if count == 0:
-        return 0, repeated
-    rows = tuple(map(str, first))
-    same = number_of(count, "unlabelled row equals", "unlabelled rows equal")
-    message = f"{same} a labelled one, first rows {', '.join(rows)}; "
     unlabelled = hashes[labels == UNLABELLED]
     distinct = len(np.unique(unlabelled))
+    by_chance = ""
     if distinct < (1.0 - _REPEATED) * len(unlabelled):
-        message += (
-            f"the {len(unlabelled):,} unlabelled rows are only {distinct:,} different ones, so that this may be chance"
-        )
-        return count, [DataFinding("info", "duplicates", message, rows), *repeated]
-    message += "in case_control data that can be right, otherwise label or remove them"
-    return count, [DataFinding("warning", "duplicates", message, rows), *repeated]
+        different = number_of(distinct, "different one", "different ones")
+        few = f"the {len(unlabelled):,} unlabelled rows are only {different}"
+        by_chance = f"{few}, so that this may be chance"
+    others = [*_contradictions(hashes, labels, by_chance), *_repeated(hashes[labels == POSITIVE], count)]
+    if count == 0:
+        return 0, others
+    mend = "in case_control data that can be right, otherwise label or remove them"
+    same = number_of(count, "unlabelled row equals", "unlabelled rows equal")
+    return count, [_equal_rows("duplicates", f"{same} a labelled one", first, by_chance, mend), *others]
+
+
+def _contradictions(hashes: Hashes, labels: Labels, by_chance: str) -> list[DataFinding]:
+    """Rows labelled negative that equal one labelled positive: people were of two minds, or a join went wrong."""
+    count, first = count_duplicates(hashes, labels, NEGATIVE)
+    same = number_of(count, "row labelled negative equals", "rows labelled negative equal")
+    mend = "one of the labels is wrong, and both are learned from: decide which, or leave the label empty"
+    return [_equal_rows("contradictions", f"{same} one labelled positive", first, by_chance, mend)] if count else []
+
+
+def _equal_rows(code: str, what: str, first: npt.NDArray[np.intp], by_chance: str, mend: str) -> DataFinding:
+    rows = tuple(map(str, first))
+    message = f"{what}, first {'row' if len(rows) == 1 else 'rows'} {', '.join(rows)}; {by_chance or mend}"
+    return DataFinding("info" if by_chance else "warning", code, message, rows)
 
 
 def _repeated(positive: Hashes, unlabelled: int) -> list[DataFinding]:

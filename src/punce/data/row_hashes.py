@@ -52,7 +52,7 @@ def hash_bytes(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
-def count_duplicates(hashes: Hashes, labels: Labels) -> tuple[int, npt.NDArray[np.intp]]:
-    """How many unlabelled rows equal a labelled positive one, and the first few of them."""
-    rows = np.flatnonzero(np.isin(hashes, hashes[labels == POSITIVE]) & (labels == UNLABELLED))
+def count_duplicates(hashes: Hashes, labels: Labels, label: int = UNLABELLED) -> tuple[int, npt.NDArray[np.intp]]:
+    """How many rows of this label equal a labelled positive one, and the first few of them."""
+    rows = np.flatnonzero(np.isin(hashes, hashes[labels == POSITIVE]) & (labels == label))
     return len(rows), rows[:5]

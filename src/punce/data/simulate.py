@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -107,8 +107,10 @@ def _true_labels(y_true: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def _check_count(n_labelled: int, available: int, what: str) -> None:
-    if not 0 < n_labelled <= available:
-        raise InputError(f"cannot label {n_labelled} rows: the set has {available} {what} and needs at least 1")
+    if not (isinstance(n_labelled, SupportsIndex) and 0 < n_labelled <= available):
+        raise InputError(
+            f"cannot label {n_labelled!r} rows: the set has {available} {what}; give a whole number of at least 1"
+        )
 
 
 def _random(seed: int) -> np.random.RandomState:

@@ -121,6 +121,8 @@ def _checked_own_view(own_view: OwnView, weighting: Weighting) -> OwnView:
         if own_view is not None:
             raise InputError(f"own_view is for weighting='posterior'; weighting={weighting!r} has its own weights")
         return "paper"
-    if own_view in (None, "paper", "confidence") or (is_number(own_view) and 0.0 <= own_view <= 1.0):
+    if own_view is None or own_view in ("paper", "confidence"):
         return own_view
+    if is_number(own_view) and 0.0 <= own_view <= 1.0:
+        return float(own_view)
     raise InputError(f"own_view must lie in [0, 1] or be 'confidence' or 'paper', got {own_view!r}")

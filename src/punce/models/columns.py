@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from punce.columns.given import plain_rows
 from punce.columns.kinds import first_of
 from punce.errors import InputError
-from punce.models.kinds import plain_rows
 
 _SHOWN = 8
 
@@ -43,6 +43,12 @@ class Columns:
         shape = np.shape(X)
         if self.width is not None and len(shape) == 2 and shape[1] != self.width:
             raise InputError(f"X has {shape[1]} features, but {estimator} is expecting {self.width} features as input")
+        own = (f"x{place}" for place in range(self.width or 0))  # the names that the columns of a matrix get
+        if and_new and isinstance(X, pd.DataFrame) and set(map(str, X.columns)).isdisjoint(own):
+            raise InputError(
+                "this classifier learned from a matrix, whose columns have no names; give one with the same columns in "
+                "the same order: X.to_numpy()"
+            )
         return X
 
     def _by_name(self, X: Any, names: tuple[str, ...], and_new: bool, unused: Collection[str]) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
@@ -111,7 +112,7 @@ class Insight(ReadsColumns):
         check_explained(self.kind_)
         if most < 1:
             raise InputError(f"most must be at least 1, got {most}")
-        which = None if training_rows is None else np.asarray(training_rows, dtype=np.intp)
+        which = None if training_rows is None else self._places(training_rows, np.shape(rows)[0])
         background = None if background is None else self._rows(background)
         found = self._route.reasons(rows, which, background)  # type: ignore[attr-defined]
         lines = [
@@ -124,6 +125,20 @@ class Insight(ReadsColumns):
         for name, score in (("probability", "own"), ("without", "score")):
             frame[name] = self._calibrator.probability(frame.pop(score).to_numpy(np.float64))
         return frame
+
+    def _places(self, training_rows: Any, n_rows: int) -> npt.NDArray[np.intp]:
+        """The place of each of `n_rows` rows in the training table."""
+        places = np.asarray(training_rows)
+        if places.shape != (n_rows,) or (n_rows and places.dtype.kind not in "iu"):
+            raise InputError(
+                "training_rows must be whole numbers, the place of each row of X in the training table: "
+                f"{n_rows} of them, got {places.dtype} {places.shape}"
+            )
+        n_fitted = len(getattr(self, "seen_in_training_", ()))  # 0: a loaded model does not know it
+        outside = places[(places < 0) | (places >= (n_fitted or np.inf))]
+        if len(outside):
+            raise InputError(f"training_rows count the rows of the fit, 0 to {n_fitted - 1}, got {outside[0]}")
+        return places.astype(np.intp)
 
     def _measured_json(self) -> list[list[Any]] | None:
         """What a model file keeps of the importances, if they were measured; JSON has no NaN."""
@@ -157,10 +172,13 @@ class Insight(ReadsColumns):
         """scikit-learn's diagram, and after a fit what ran, the share of positives and the quality."""
         if not hasattr(self, "classes_"):
             return diagram
-        ran = [("learned by", ran_in_words(self.ran_)), ("from", f"{self.kind_} rows, setting {self.setting_}")]
+        ran = [("learned by", ran_in_words(self.ran_))] if hasattr(self, "ran_") else []
+        ran += [("from", f"{self.kind_} rows, setting {self.setting_}")]
         ran += [("called positive from", f"probability {self.threshold_:.3f}")]
-        learned = html_table("PUClassifier, fitted", ("", ""), ran, self.notes_)
-        return f"{diagram}{learned}{self.prior_._repr_html_()}{self.metrics_._repr_html_()}"
+        # A model folder keeps no notes, which may quote cells; one of an earlier version may lack the others, too.
+        learned = html_table("PUClassifier, fitted", ("", ""), ran, getattr(self, "notes_", ()))
+        found = (getattr(self, name)._repr_html_() for name in ("prior_", "metrics_") if hasattr(self, name))
+        return "".join([diagram, learned, *found])
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters, and after a fit what ran, as a comment: it can still be pasted into a program."""

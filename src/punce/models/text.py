@@ -13,13 +13,13 @@ import pandas as pd
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable, plain_columns
+from punce.columns.given import is_missing
 from punce.encoders import ENCODERS, Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.encoders.static import PACKAGE, StaticVectors, has_static_vectors
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.insight import Reason
-from punce.models.kinds import is_missing
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
 from punce.models.portfolio.model import FeatureModel
 from punce.models.route import FitSettings, Fitted, Flags, Floats, State, under

@@ -6,6 +6,8 @@ Add an estimator: one file with a frozen dataclass that derives from :class:`Pri
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -68,18 +70,39 @@ def estimate_prior(
     Same `random_state`, same result. Warnings are issued as :class:`PriorWarning` and kept in ``.warnings``.
     """
     check_scenario(scenario)
+    run = _asked(method, options)
+    if scores is not None and classifier is not None and method != "all" and PRIORS[method].reads == "scores":
+        raise InputError(f"classifier has no effect on {method} beside scores, which take its place; give one of them")
     sample, aside = read_sample(X, labels, scores, classifier, random_state)
+    return run(sample, scenario, aside)
+
+
+def _asked(method: str, options: dict[str, Any]) -> Callable[[Sample, Scenario, int], PriorEstimate | PriorTable]:
+    """What runs the method, or all of them."""
     if method == "all":
         if options:
             raise InputError(f"options {sorted(options)} belong to one method; name it instead of method='all'")
-        return run_all(PRIORS, sample, scenario, aside)
-    if method not in PRIORS:
+        return partial(run_all, PRIORS)
+    if not isinstance(method, str) or method not in PRIORS:
         raise InputError(f"no prior estimator is called {method!r}; there are {', '.join(PRIORS)} and 'all'")
     try:
-        estimator = PRIORS[method](**options)
+        return partial(run_one, PRIORS[method](**options), method)
     except TypeError as error:
         raise InputError(f"{method}: {error}") from None
-    return run_one(estimator, method, sample, scenario, aside)
+
+
+def estimate_with_scores(
+    X: Any, labels: Any, method: str = "combined", random_state: int | None = 0, scenario: Scenario = "single_set"
+) -> tuple[npt.NDArray[np.float64], PriorEstimate | PriorTable]:
+    """What :func:`held_out_scores` and :func:`estimate_prior` give of the same rows, with one fit of the model of both.
+
+    To hand the scores back as ``scores=`` is not the same: then ``"combined"`` has this one model to go by.
+    """
+    check_scenario(scenario)
+    run = _asked(method, {})
+    sample, aside = read_sample(X, labels, None, None, random_state)
+    scores = _of_all_rows(sample, labels)
+    return scores, run(sample, scenario, aside)
 
 
 def held_out_scores(
@@ -91,6 +114,10 @@ def held_out_scores(
     the two distributions.
     """
     sample, _ = read_sample(X, labels, None, classifier, random_state)
+    return _of_all_rows(sample, labels)
+
+
+def _of_all_rows(sample: Sample, labels: Any) -> npt.NDArray[np.float64]:
     codes = as_labels(labels, setting="pnu")
     scores = np.full(len(codes), np.nan)
     used = codes != NEGATIVE if len(sample.is_p) < len(codes) else np.ones(len(codes), dtype=bool)
@@ -117,5 +144,6 @@ __all__ = [
     "TEDn",
     "TIcE",
     "estimate_prior",
+    "estimate_with_scores",
     "held_out_scores",
 ]

@@ -121,6 +121,10 @@ def score(model: Any, X: Any) -> Float:
 
 def check_classifier(classifier: Any) -> None:
     """Refuse what cannot give scores before any time is spent."""
+    if isinstance(classifier, type):
+        raise InputError(
+            f"classifier is the class {classifier.__name__}; give an object of it: {classifier.__name__}()"
+        )
     gives_scores = hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
     if not (hasattr(classifier, "fit") and gives_scores):
         raise InputError(

@@ -25,7 +25,7 @@ def run_one(estimator: PriorEstimator, method: str, sample: Sample, scenario: Sc
     estimate = _run(estimator, method, sample, scenario, aside)
     shared = about_sample(sample)
     # Feature methods need no scores: fitting a model only to warn would cost more than the estimate.
-    if estimator.reads == "scores" or sample.given_scores is not None:
+    if estimator.reads == "scores" or sample.has_scores:
         shared += about_scores(sample)
     estimate = replace(estimate, warnings=(*shared, *estimate.warnings))
     _issue(estimate.warnings)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from punce.columns.bins import quantile_bins
 from punce.columns.counts import counted
 from punce.columns.encoder import FIRST_CATEGORY, UNKNOWN, EncodedTable, TableEncoder
-from punce.columns.kinds import column_kind
+from punce.columns.given import is_missing, is_text, plain_rows
 from punce.columns.one_hot import common_codes, has_code
 from punce.errors import InputError, number_of
 
@@ -99,16 +99,13 @@ def as_rows(X: Any) -> Rows:
     """Translate a caller's X, or refuse it with the reason."""
     if isinstance(X, EncodedTable):  # read already, by the encoder of the model
         return _from_table(X)
-    if hasattr(X, "detach"):  # a torch tensor, without importing torch
-        X = X.detach().cpu().numpy()
+    X = plain_rows(X)
     if sparse.issparse(X):
         return _from_sparse(X)
-    if isinstance(X, pd.Series):
-        X = X.astype("string").fillna("").tolist() if column_kind(X) == "text" else X.to_frame()
-    if isinstance(X, pd.DataFrame):
-        return _from_frame(X)
-    if _is_text(X):
-        return _from_text(list(X))
+    if is_text(X):
+        return _from_text(["" if is_missing(row) else str(row) for row in X])
+    if isinstance(X, pd.DataFrame | pd.Series):
+        return _from_frame(pd.DataFrame(X))
     values = np.asarray(X)
     if values.dtype.kind in "OUS":
         return _from_frame(pd.DataFrame(_two_dimensional(values)).infer_objects())
@@ -159,12 +156,6 @@ def _two_dimensional(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise InputError(f"features are empty: got shape {values.shape}")
     # A single feature may come as a vector; images come as (n, C, H, W) and are read as pixels.
     return values.reshape(len(values), -1)
-
-
-def _is_text(X: Any) -> bool:
-    if isinstance(X, list | tuple) and X:
-        return all(isinstance(row, str) for row in X)
-    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "US"
 
 
 def _from_text(texts: list[str]) -> Rows:

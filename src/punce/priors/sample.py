@@ -12,8 +12,16 @@ from scipy.stats import norm, rankdata
 from sklearn.utils import _safe_indexing as take_rows
 
 from punce.columns.encoder import EncodedTable
+from punce.columns.given import plain_rows
 from punce.errors import InputError
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, as_labels, require_positive_and_unlabelled
+from punce.labels import (
+    NEGATIVE,
+    POSITIVE,
+    UNLABELLED,
+    as_labels,
+    require_positive_and_unlabelled,
+    require_same_index,
+)
 from punce.priors.copies import Copies, find_copies
 from punce.priors.crossfit import OutOfFold, check_classifier, default_classifier, out_of_fold
 from punce.priors.features import Float, Rows, as_rows
@@ -90,6 +98,11 @@ class Sample:
             return Copies(np.arange(len(self.is_p)), 0.0)
         return find_copies(self.rows.values, self.is_p)
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are held-out scores without fitting a model for them."""
+        return self.given_scores is not None or "fitted" in vars(self)
+
     @cached_property
     def scores(self) -> Scores:
         """Held-out scores: the caller's, or out-of-fold ones."""
@@ -150,8 +163,12 @@ def read_sample(X: Any, labels: Any, scores: Any, classifier: Any, random_state:
     require_positive_and_unlabelled(codes)
     if X is None and scores is None:
         raise InputError("give features X, or held-out scores=, or both")
-    if classifier is not None:
+    if classifier is None:
+        X = plain_rows(X)
+    else:  # it is handed the rows as they are
         check_classifier(classifier)
+    require_same_index(labels, X, "labels", "X")
+    require_same_index(labels, scores, "labels", "scores")
     given = None if scores is None else _checked_scores(scores, len(codes))
     if X is not None and _length(X) != len(codes):
         raise InputError(f"{_length(X)} rows of features but {len(codes)} labels")

@@ -39,7 +39,7 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
-from punce.product.page import are_held_out, report_content, started_map
+from punce.product.page import are_held_out, method_in_words, report_content, started_map
 from punce.product.plan import (
     DataOptions,
     ModelOptions,
@@ -68,6 +68,12 @@ class FitOutcome:
     warnings: tuple[str, ...]
     ranking: Ranking
     reviewed: Reviewed | None = None
+
+    @property
+    def rests_on_verdicts(self) -> bool:
+        """Whether the share of positives is that of a review: not with a few verdicts, or where --prior gives it."""
+        share = None if self.reviewed is None else self.reviewed.prior
+        return share is not None and self.classifier.prior == share
 
 
 def run_fit(
@@ -255,7 +261,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     metrics = classifier.metrics_
     numbers = [f"  - {name}: {estimate.in_words()}" for name, estimate in metrics.five.items() if not estimate.reason]
     numbers += [f"  - {', '.join(names)}: cannot be estimated: {reason}" for reason, names in metrics.reasons.items()]
-    share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {prior.method})"
+    share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {method_in_words(prior)})"
     share = f"{prior.value:g} ({prior.method})" if is_given(prior) and prior.low == prior.high else share
     share = f"cannot be estimated; {prior.value:.3f} was assumed" if prior.reason else share
     n_p, n_u, n_n = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED, NEGATIVE))

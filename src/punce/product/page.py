@@ -21,6 +21,7 @@ from punce.judging.calibration import with_share
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+from punce.priors import PriorEstimate
 from punce.product.insight import quickly_explained, reasons_of, shown_importances
 from punce.report import ReportContent
 from punce.report.content import (
@@ -110,6 +111,7 @@ def _data_facts(data: UserData, checked: DataCheck) -> DataFacts:
         negatives=int((data.labels == NEGATIVE).sum()),
         notes=tuple(note for note in data.notes if note not in found),  # the check repeats some
         findings=tuple((finding.severity, finding.message) for finding in checked.findings),
+        drawn_from=0 if data.drawn is None else len(data.drawn.labels),
     )
 
 
@@ -121,9 +123,13 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
     # a share that cannot be known has a placeholder, which is no estimate to compare with
     others = tuple(OtherEstimate(name, each.value, each.low, each.high) for name, each in named if not each.reason)
     low, high = (None, None) if is_given(prior) and prior.low == prior.high else (prior.low, prior.high)
-    return PriorFacts(
-        prior.value, low, high, prior.method, others=others, warnings=prior.warnings, unknown=prior.reason
-    )
+    how = method_in_words(prior)
+    return PriorFacts(prior.value, low, high, how, others=others, warnings=prior.warnings, unknown=prior.reason)
+
+
+def method_in_words(prior: PriorEstimate) -> str:
+    """How the share came about. The command line takes one without an interval; with one, it is that of a review."""
+    return "verdicts of a review" if is_given(prior) and prior.low < prior.high else prior.method
 
 
 def _sensitivity(classifier: PUClassifier, unlabelled: np.ndarray) -> tuple[SensitivityRow, ...]:

@@ -45,9 +45,11 @@ class DataFacts:
     negatives: int = 0
     notes: tuple[str, ...] = ()
     findings: tuple[tuple[str, str], ...] = ()
+    drawn_from: int = 0
+    """Rows of the file, where only some of them were drawn to learn from: the other counts are of those."""
 
     def __post_init__(self) -> None:
-        for name in ("rows", "labelled", "unlabelled", "negatives"):
+        for name in ("rows", "labelled", "unlabelled", "negatives", "drawn_from"):
             _require(getattr(self, name) >= 0, f"data.{name} must not be negative, got {getattr(self, name)}")
 
 

@@ -112,6 +112,7 @@ def headline(data: DataFacts | None, prior: PriorFacts | None) -> str | None:
     if data is None or prior is None:
         return None
     hidden, n = count(prior.value * data.unlabelled), count(data.unlabelled)
+    n = f"{n} drawn" if data.drawn_from else n  # the terminal tells of all rows of the file
     if prior.unknown:
         return f"How many of {n} unlabelled rows are positive cannot be estimated."
     # A given share has no interval, and the sentence must say whose number it is.

@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from punce.cli.fit import _say_outcome
+from punce.cli.terminal import Terminal
 from punce.errors import InputError
 from punce.judging.sampling import QUANTITIES
-from punce.product.plan import DataOptions
+from punce.product.fit import run_fit
+from punce.product.plan import DataOptions, ModelOptions, RunOptions
 from punce.product.review.job import Goal, State, draw_rows, gain, is_reached, progress_to, state_of, take_verdicts
 from punce.product.review.page import judged_by_people
 from punce.product.review.refit import reviewed_rows
@@ -121,6 +124,23 @@ def test_a_refit_gets_the_truths_of_judged_rows_and_their_share(run: Path, tmp_p
     assert plan is not None
     assert (len(plan.rounds), plan.before[0].verdicts) == (1, 60)
     assert len(ReviewFolder(tmp_path / "next").verdicts()) == 60
+
+
+@pytest.mark.usefixtures("quick_tables")
+@pytest.mark.parametrize(("verdicts", "given", "rests"), [(60, "auto", True), (6, "auto", False), (60, 0.3, False)])
+def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], verdicts: int, given: float | str, rests: bool
+) -> None:
+    reviewed(run, verdicts)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name", drop=("note",))
+    options = RunOptions(review=run)
+    outcome = run_fit(source, ModelOptions(prior=given), tmp_path / "again", options, say=lambda _: None)
+    _say_outcome(Terminal(), outcome)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"the model learned from {verdicts} verdicts" in said
+    assert ("the share of positives is based on them" in said) == rests
+    told = ((tmp_path / "again" / name).read_text() for name in ("MODEL_CARD.md", "report.html"))
+    assert all(("verdicts of a review" in text) == rests for text in told)
 
 
 @pytest.mark.parametrize("seen", [False, True])
