@@ -265,6 +265,16 @@ def test_all_labelled_rows_above_the_cut_do_not_make_precision_certain() -> None
     assert 0.8 < found.value < 0.999
 
 
+@pytest.mark.parametrize("n_called", [78, 84, 100])
+def test_f1_is_the_harmonic_mean_of_precision_and_recall_also_at_a_bound(n_called: int) -> None:
+    """At a prior of 0.3 all labelled rows above the cut are more positives than 78 or 84 of 300 rows can be."""
+    p, u = np.ones(50), np.repeat([1.0, -1.0], [n_called, 300 - n_called])
+    found = pu_metrics(p, u, 0.3, prior_interval=(0.2, 0.4)).five
+    recall, precision, f1 = (found[name] for name in ("recall", "precision", "f1"))
+    assert f1.value == pytest.approx(2 / (1 / precision.value + 1 / recall.value), abs=1e-9)
+    assert f1.low <= f1.value <= f1.high
+
+
 def test_weighted_auc_is_the_plain_double_sum() -> None:
     rng = np.random.default_rng(12)
     p, u, chances = rng.integers(0, 9, 7).astype(float), rng.integers(0, 9, 30).astype(float), rng.random(30)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -321,12 +321,22 @@ def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: fl
         name: estimate_of(values, confidence, at_bound=is_kept)
         for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
     }
+    if is_kept:  # means of draws of each: the three numbers must fit together all the same
+        found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shares.recall_within_called()[0]))
     reason = unknown or (_CONTRADICTION if shares.contradict else "")
     return MixMetrics(
         prior=float(prior[0]),
         called=estimate_of(called, confidence),
         **{name: stated(estimate, reason) for name, estimate in found.items()},
     )
+
+
+def _harmonic_mean(a: float, b: float) -> float:
+    return 2.0 * a * b / (a + b) if a + b > 0.0 else 0.0
+
+
+def _moved_to(estimate: Estimate, value: float) -> Estimate:
+    return replace(estimate, value=value, low=min(value, estimate.low), high=max(value, estimate.high))
 
 
 _CONTRADICTION = (
