@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-_LIKELY = 0.9  # of an excess of called positives from which on it is believed
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,17 @@ class Shares:
         """Whether that is beyond chance."""
         return self.excess > 0.95
 
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the estimates themselves have π·t > q, be it by chance."""
+        return bool(self.prior[0] * self.recall[0] > self.called[0])
+
     def recall_within_called(self) -> Floats:
-        """t, but at most q/π where labelled rows are probably easier than others: then t would call too many rows.
+        """t, but at most q/π where more positives would be called than rows.
 
         Not everywhere: of two numbers that are the same but for chance, the lower one is too low.
         """
-        return np.minimum(self.recall, self.called / self.prior) if self.excess > _LIKELY else self.recall
+        return np.minimum(self.recall, self.called / self.prior) if self.are_too_many else self.recall
 
 
 def _share_draws(above: Flags, n_draws: int, rng: np.random.Generator) -> Floats:

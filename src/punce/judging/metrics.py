@@ -248,8 +248,11 @@ def _recall(shares: Shares, confidence: float, unknown: str, is_counted: bool) -
         return stated(estimate_of(shares.recall, confidence))
     if shares.called[0] == 0.0 < shares.recall[0]:
         return Estimate.impossible("no unlabelled row is called positive, although labelled ones are")
-    reason = _CONTRADICTION if shares.contradict else ""
-    return stated(estimate_of(shares.recall_within_called(), confidence), reason)
+    return stated(_recall_within_called(shares, confidence), _CONTRADICTION if shares.contradict else "")
+
+
+def _recall_within_called(shares: Shares, confidence: float) -> Estimate:
+    return estimate_of(shares.recall_within_called(), confidence, at_bound=shares.are_too_many)
 
 
 def _auc(
@@ -322,7 +325,8 @@ def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: fl
         for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
     }
     if is_kept:  # means of draws of each: the three numbers must fit together all the same
-        found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shares.recall_within_called()[0]))
+        shown = _recall_within_called(shares, confidence).value
+        found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
     reason = unknown or (_CONTRADICTION if shares.contradict else "")
     return MixMetrics(
         prior=float(prior[0]),
