@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from punce.errors import InputError
-from punce.priors import estimate_prior, held_out_scores
+from punce.priors import PRIORS, estimate_prior, held_out_scores
 from punce.priors.cautions import area_under_curve
 from punce.priors.features import MAX_COLUMNS, PROJECTED, as_rows
 from tests.priors.mixtures import fast_classifier, gaussians
@@ -149,6 +149,22 @@ def test_rows_labelled_negative_are_set_aside() -> None:
 def test_any_classifier_will_do(classifier: Any) -> None:
     data = gaussians(0.3, n_p=100, n_u=300)
     assert estimate_prior(data.X, data.labels, classifier=classifier).value == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.mark.parametrize("method", sorted(PRIORS))
+def test_a_classifier_is_fitted_or_refused(method: str) -> None:
+    data = gaussians(0.3)
+    if PRIORS[method].has_classifier:
+        with pytest.raises(RuntimeError, match="asked to fit"):
+            estimate_prior(data.X, data.labels, method, classifier=Unwilling())
+    else:
+        with pytest.raises(InputError, match=f"no effect on {method}, which fits none"):
+            estimate_prior(data.X, data.labels, method, classifier=Unwilling())
+
+
+class Unwilling(LogisticRegression):
+    def fit(self, *given: Any, **options: Any) -> Any:
+        raise RuntimeError("asked to fit")
 
 
 def test_a_classifier_that_cannot_score_is_refused() -> None:

@@ -71,6 +71,8 @@ def estimate_prior(
     """
     check_scenario(scenario)
     run = _asked(method, options)
+    if classifier is not None and method != "all" and not PRIORS[method].has_classifier:
+        raise InputError(f"classifier has no effect on {method}, which fits none; leave it out")
     if scores is not None and classifier is not None and method != "all" and PRIORS[method].reads == "scores":
         raise InputError(f"classifier has no effect on {method} beside scores, which take its place; give one of them")
     sample, aside = read_sample(X, labels, scores, classifier, random_state)

@@ -57,6 +57,8 @@ class KM2(PriorEstimator):
     dominates when features are many or noisy.
     """
 
+    has_classifier = False
+
     most_rows: int = 2000
     rank: int = 200
     resamples: int = 6

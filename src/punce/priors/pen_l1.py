@@ -50,6 +50,8 @@ class PenL1(PriorEstimator):
     below the true share. The interval is the 5th to 95th percentile of `bootstrap` resamples.
     """
 
+    has_classifier = False
+
     centres: int = 200
     most_rows: int = 4000
     bootstrap: int = 50

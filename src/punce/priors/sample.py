@@ -148,6 +148,8 @@ class PriorEstimator(Protocol):
 
     reads: ClassVar[Literal["scores", "features"]] = "features"
     """An estimator that reads scores must read them by rank only: an increasing map gives the same answer."""
+    has_classifier: ClassVar[bool] = True
+    """Whether it fits a classifier, which a caller may choose."""
 
     def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""

@@ -66,6 +66,8 @@ class TIcE(PriorEstimator):
     The interval is the Wilson interval of L/T in the chosen nodes, and the spread of the folds.
     """
 
+    has_classifier = False
+
     rule: Literal["held_out", "bound"] = "held_out"
     folds: int = 5
     splits: int = 200
