@@ -180,3 +180,8 @@ def test_polars_frames_are_read_as_pandas_ones() -> None:
 def test_what_holds_no_rows_is_refused(X: Any) -> None:
     with pytest.raises(InputError, match="X must hold rows"):
         PUClassifier().fit(X, [1, 0])
+
+
+def test_a_list_of_dictionaries_is_refused_with_what_makes_a_table_of_it() -> None:
+    with pytest.raises(InputError, match=r"pandas.DataFrame\(X\) makes a table"):
+        PUClassifier().fit([{"a": 1}, {"a": 2}], [1, 0])

@@ -38,6 +38,8 @@ def check_rows(X: Any) -> None:
     shape = np.shape(X)
     if shape == ():
         raise InputError(f"X must hold rows: a table, a matrix, images or a list of texts, got {type(X).__name__}")
+    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], dict):
+        raise InputError("X is a list of dictionaries, not rows; pandas.DataFrame(X) makes a table of them")
     if len(shape) == 2 and shape[1] == 0:
         raise InputError(f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if np.size(shape) and shape[0] == 0:

@@ -172,7 +172,7 @@ def score_chart(histogram: Histogram, prior: float | None, threshold: float | No
     parts = [
         y_axis(upper, y_upper),
         _bars(histogram, list(histogram.unlabelled), x, y_upper, "bar unlabelled", "unlabelled rows"),
-        _bars(histogram, hidden, x, y_upper, "bar hidden", "of them expected positive") if any(hidden) else Markup(""),
+        _bars(histogram, hidden, x, y_upper, "bar hidden", "expected positives") if any(hidden) else Markup(""),
         line(upper.left, upper.bottom, upper.right, upper.bottom, "axis"),
         text(upper.left, upper.top - 10, "Unlabelled rows held out", cls="panel-title"),
         y_axis(lower, y_lower, most=2),
@@ -190,7 +190,7 @@ def _bars(histogram: Histogram, counts: list[float] | list[int], x: Axis, y: Axi
     bars = []
     for (low, high), n in zip(pairwise(histogram.edges), counts, strict=True):
         if n > 0:  # a bar of height 0 would still show its tooltip
-            tip = f"{low:.3g} to {high:.3g}: {tick_label(round(n, 1))} {what}"
+            tip = f"{what} from {low:.3g} to {high:.3g}: {tick_label(round(n, 1))}"
             left, top = x(low) + 0.5, y(n)
             bars.append(rect(left, top, x(high) - 0.5 - left, y.start - top, cls, tip))
     return group(bars)
