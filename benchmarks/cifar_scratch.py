@@ -1,7 +1,7 @@
 """CIFAR-10 vehicles against animals from 1,000 labelled vehicles, from scratch, on one core: accuracy against minutes.
 
     PUNCE_DATA=... python benchmarks/cifar_scratch.py run [--recipe consistent] [--seed 0] [--epochs 6] [--seconds 600]
-    PUNCE_DATA=... python benchmarks/cifar_scratch.py show           # results/cifar_scratch.jsonl, as a table
+    PUNCE_DATA=... python benchmarks/cifar_scratch.py show      # a table of results/cifar_scratch.jsonl, and the figure
 
 No picture and no label but those of CIFAR-10 is used, and no true label in training. A run has two or three stages:
 
@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ from punce.risks.base import zero_one_risk
 from punce.training.splits import PUStratifiedKFold, holdout_split
 
 FILE = RESULTS / "cifar_scratch.jsonl"
+FIGURE = Path(__file__).parents[1] / "docs" / "images" / "cifar_scratch.svg"
+GOAL = 92
 N_LABELLED, FOLDS, CHUNK = 1000, 5, 1000
 BATCH, RATE, DECAY, SHIFT, WIDTH = 256, 2e-3, 5e-4, 2, 0.25
 WEIGHT_OF_PUNCE = 0.2
@@ -376,10 +379,35 @@ def write(line: dict[str, Any], minutes: float) -> None:
 
 
 def show() -> None:
-    """All lines, by recipe and minutes."""
-    lines = [json.loads(line) for line in FILE.read_text().splitlines()]
-    for line in sorted(lines, key=lambda line: (line["recipe"], line["seed"], line["cpu_minutes"])):
+    """All lines, by recipe and minutes, and the figure of docs/images.md."""
+    lines = sorted(
+        (json.loads(line) for line in FILE.read_text().splitlines()),
+        key=lambda line: (line["recipe"], line["seed"], line.get("epochs", 0), line["cpu_minutes"]),
+    )
+    for line in lines:
         print(f"{line['recipe']:10} seed {line['seed']} {line['cpu_minutes']:6.1f} min {line['test_accuracy']:.2f} %")
+    _draw(lines)
+
+
+def _draw(lines: list[dict[str, Any]]) -> None:
+    """Accuracy by minutes: a line for each run, a colour for each recipe."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "punce"
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
+    colours, named = {recipe: f"C{k}" for k, recipe in enumerate(RECIPES)}, set()
+    for (recipe, *_), run in groupby(lines, key=lambda line: (line["recipe"], line["seed"], line.get("epochs"))):
+        points = [(line["cpu_minutes"], line["test_accuracy"]) for line in run]
+        axes.plot(*zip(*points, strict=True), "o-", color=colours[recipe], label=None if recipe in named else recipe)
+        named.add(recipe)
+    axes.axhline(GOAL, color="grey", linestyle=":", label=f"goal {GOAL} %")
+    axes.set(xlabel="CPU minutes on one core, all stages before included", ylabel="test accuracy, per cent")
+    axes.legend()
+    figure.savefig(FIGURE, metadata={"Date": None})
+    plt.close(figure)
 
 
 def main() -> None:
