@@ -149,16 +149,23 @@ def check_arguments(asked: Mapping[str, Any]) -> None:
 
 def way_of(kind: str, asked: Mapping[str, Any]) -> str:
     """Name in :data:`WAYS` of what `asked` (the arguments of PUClassifier) trains on rows of this kind."""
-    encoder = asked["encoder"]
-    if kind == "table" and _is(encoder, "auto"):
+    return _weighed_way(kind, asked) or _network_way(kind, asked)
+
+
+def _weighed_way(kind: str, asked: Mapping[str, Any]) -> str | None:
+    """The way in which candidates are weighed, where `asked` leaves it open how to learn; else None."""
+    if kind == "table" and _is(asked["encoder"], "auto"):
         return "ensemble"
-    if kind == "image" and is_pretrained(encoder):
-        return "tuned pictures" if asked["transfer"] == "finetune" else "frozen"
-    return "portfolio" if is_portfolio(kind, asked) else _network_way(kind, asked)
+    if kind == "image" and is_pretrained(asked["encoder"]) and asked["transfer"] == "probe":
+        return "frozen"
+    return "portfolio" if is_portfolio(kind, asked) else None
 
 
 def _network_way(kind: str, asked: Mapping[str, Any]) -> str:
+    """The way in which one network is trained by a single loss and risk."""
     encoder = asked["encoder"]
+    if kind == "image" and is_pretrained(encoder):
+        return "tuned pictures"
     loss, risk = (resolved(kind, asked)[name] for name in PAPER)
     if _is(risk, "selfpu"):
         return "selfpu"
@@ -213,9 +220,7 @@ def is_portfolio(kind: str, asked: Mapping[str, Any]) -> bool:
 
 def resolved(kind: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """`asked` with the loss and the risk that "auto" stands for; left as they are where several are weighed."""
-    is_weighed = (kind == "table" and _is(asked["encoder"], "auto")) or is_portfolio(kind, asked)
-    is_frozen = kind == "image" and is_pretrained(asked["encoder"]) and asked["transfer"] == "probe"
-    if is_weighed or is_frozen:
+    if _weighed_way(kind, asked):
         return dict(asked)
     named = {name: own if _is(asked[name], "auto") else asked[name] for name, own in PAPER.items()}
     if _is(named["risk"], "selfpu") and _is(asked["loss"], "auto"):
