@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from punce.errors import InputError
-from punce.models.tabular.trees import Trees, boosting_trees
+from punce.models.tabular.trees import Trees, all_scores, boosting_trees, held_out
 
 N_NUMBERS, N_CODES = 4, 3
 
@@ -106,6 +106,17 @@ def test_chunks_of_rows_do_not_change_scores(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("punce.models.tabular.trees._ROWS_AT_ONCE", 7)
     assert np.array_equal(trees.score(values), whole)
     assert trees.score(values[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("n_rows", [0, 5, 500])
+def test_parts_of_rows_do_not_change_the_scores_of_several_models(n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values, categorical = _rows(500, 0, missing=0.1)
+    models = [boosting_trees(_fitted(values, _target(values, seed), categorical)) for seed in (1, 2)]
+    one_by_one = np.stack([trees.score(values[:n_rows]) for trees in models])
+    folds = np.arange(n_rows) % 2
+    monkeypatch.setattr("punce.models.tabular.trees._ROWS_A_COPY", 3)
+    assert np.array_equal(all_scores(models, values[:n_rows]), one_by_one)
+    assert np.array_equal(held_out(models, values[:n_rows], folds), one_by_one[folds, np.arange(n_rows)])
 
 
 def test_arrays_bring_the_trees_back() -> None:

@@ -30,6 +30,7 @@ from punce.models.tabular.trees import (
     Rows,
     Trees,
     Values,
+    all_scores,
     boosting_trees,
     forest_trees,
     held_out,
@@ -62,7 +63,7 @@ class Boosting:
 
     def scores(self, binned: Values) -> Floats:
         """Log-odds. Shape: (n, d) -> (K, n)."""
-        return np.stack([trees.score(binned) for trees in self.students])
+        return all_scores(self.students, binned)
 
     def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
         """Each row's score by the student that did not see its fold. Shape: (n,)."""
@@ -113,7 +114,7 @@ class Forest:
     def scores(self, binned: Values) -> Floats:
         """Log-odds of the mean chance. Shape: (n, d) -> (K, n)."""
         x = self.one_hot.transform(binned)
-        return _log_odds(np.stack([trees.score(x) for trees in self.students]))
+        return _log_odds(all_scores(self.students, x))
 
     def held_out_scores(self, binned: Values, folds: Rows) -> Floats:
         """Each row's score by the forest that did not see its fold. Shape: (n,)."""
