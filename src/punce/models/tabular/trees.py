@@ -40,7 +40,7 @@ Values = npt.NDArray[np.float32]
 N_CODES = 256
 """Category codes lie in 0 … 255; scikit-learn's boosting has at most 255 bins."""
 _ROWS_AT_ONCE = 16_384  # bounds the memory of scoring, and lets what is gathered stay in the cache
-_ROWS_A_COPY = 20_000  # worth a copy of this process: about half a second of work
+_ROWS_A_COPY = 5_000  # worth a copy of this process, which starts in a tenth of the time it saves
 _SMALL = 40  # nodes a tree, up to which all of them are evaluated for all rows
 
 
