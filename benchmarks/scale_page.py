@@ -17,8 +17,8 @@ batch. Its time depends on the model: one of 1,000 rows has small trees, one of 
 ones. `punce fit` and `punce prior` read a table whole up to 50 million cells, and draw a million rows of a larger one.
 Above 50,000 unlabelled rows a random 50,000 train; from there on `punce fit` spends its time on scoring every row with
 all members. With ten million rows, and other work on the same cores, it was stopped after 25 minutes, 15 of them its
-own, most of them spent on that. The other classifiers get one array; at 10,000 columns their memory is mostly what this script needs to
-read it. The other losses hold all pairs of views."""
+own, most of them spent on that. The other classifiers get one array; at 10,000 columns their memory is mostly what this
+script needs to read it. The other losses hold all pairs of views."""
 
 
 def scale_section(found: dict[str, Any]) -> str:
