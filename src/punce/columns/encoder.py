@@ -19,13 +19,13 @@ import pandas as pd
 
 from punce.columns.kinds import (
     Floats,
+    about_order,
     category_names,
     column_kind,
     date_format,
     dates_also_iso,
     days_since_epoch,
     first_of,
-    has_either_order,
     missing_column,
     missing_values,
     numbers,
@@ -146,8 +146,7 @@ class TableEncoder:
                 left_out[name] = made
             else:
                 columns.append(made)
-                if isinstance(made, DateColumn) and has_either_order(series, made.format):
-                    notes += (_either_order(name, series),)
+                notes += about_order(series, name, made.format) if isinstance(made, DateColumn) else ()
         if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
             is_text = {_LEFT_OUT["text"], _LEFT_OUT["identifier"]} & set(left_out.values())
@@ -294,13 +293,6 @@ def _fit_date(series: pd.Series[Any], name: str) -> DateColumn | str:
             # one indicator for the date is enough
             parts.append(fitted if part == "days" else replace(fitted, indicator=False))
     return DateColumn(name, pattern, tuple(parts)) if parts else "every date is the same"
-
-
-def _either_order(name: str, series: pd.Series[Any]) -> str:
-    first = str(series.dropna().iloc[0])
-    return (
-        f"column {name!r}: {first} and the other dates are read day first; where the month is first, write 2024-12-31"
-    )
 
 
 def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:

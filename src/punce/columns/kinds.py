@@ -151,13 +151,16 @@ def date_format(series: pd.Series[Any]) -> str | None:
     return best if read[best] >= _MOSTLY else None
 
 
-def has_either_order(series: pd.Series[Any], date_format: str | None) -> bool:
-    """Whether day and month could change places in every date, as in 3/4/2024."""
+def about_order(series: pd.Series[Any], name: str, date_format: str | None) -> tuple[str, ...]:
+    """A note where day and month could change places in every date, as in 3/4/2024."""
     if date_format is None or not date_format.startswith(("%d/%m", "%d-%m")):  # with dots the day comes first
-        return False
+        return ()
     present = series.dropna().iloc[:_SAMPLE]
     month_first = f"%m{date_format[2]}%d{date_format[5:]}"
-    return _share_read(present, month_first) == _share_read(present, date_format)
+    if _share_read(present, month_first) < _share_read(present, date_format):
+        return ()
+    read = f"{present.iloc[0]} and the other dates are read day first"
+    return (f"column {name!r}: {read}; where the month is first, write 2024-12-31",)
 
 
 def _share_read(present: pd.Series[Any], date_format: str) -> float:

@@ -6,9 +6,10 @@ positive and q = share of U that is:
     recall = t          precision = π·t / q              F1 = 2π·t / (q + π)
     accuracy = π·t + (1 − q) − π(1 − t)                  AUC: see :mod:`punce.judging.ranking`
 
-for the rows of U. In ``case_control`` U is the population. In ``single_set`` the population is P ∪ U with β = n_P/n,
-π_pop = β + (1−β)π and q_pop = β·t + (1−β)q in place of π and q. (Starting from the accuracy that counts U as
-negative the correction is 2(π_pop − β)·t − (π_pop − β), not 2π_pop·t: the labelled part is already right.)
+for the rows of U; where π·t > q, recall is at most q/π. In ``case_control`` U is the population. In ``single_set`` the
+population is P ∪ U with β = n_P/n, π_pop = β + (1−β)π and q_pop = β·t + (1−β)q in place of π and q. (Starting from the
+accuracy that counts U as negative the correction is 2(π_pop − β)·t − (π_pop − β), not 2π_pop·t: the labelled part is
+already right.)
 
 With labelled negatives (N), f = share of N that is called positive takes the place of what U says about negatives:
 
