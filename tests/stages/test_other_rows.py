@@ -51,9 +51,9 @@ def test_other_rows_or_labels_are_refused_and_the_same_go_on(stage: Stage, X: Te
         stage(X, D.labels, tmp_path)
     one_row_is_other = X.clone()
     one_row_is_other[11] = X[12]
-    with pytest.raises(InputError, match=r"holds an unfinished .*(rows: '|rows with other features)"):
+    with pytest.raises(InputError, match=r"holds a .*(rows: '|rows with other features)"):
         stage(one_row_is_other, D.labels, tmp_path)
-    with pytest.raises(InputError, match=r"holds an unfinished .*(rows|labels): '"):
+    with pytest.raises(InputError, match=r"holds a .*(rows|labels): '"):
         stage(X, np.roll(D.labels, 1), tmp_path)
     stage(X, D.labels, tmp_path)
 

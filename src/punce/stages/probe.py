@@ -210,8 +210,7 @@ class Sketch:
         size = float(self._x.detach().double().square().mean().sqrt())
         if not bool(((state["sketch"] - self._sketch).abs() <= self._TOLERANCE * size).all()):
             raise InputError(
-                f"the folder holds an unfinished {self._refused}; give the same {self._same} to resume it, or another "
-                "folder"
+                f"the folder holds a {self._refused}; give the same {self._same} to resume it, or another folder"
             )
 
     @cached_property

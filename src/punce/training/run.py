@@ -240,7 +240,7 @@ class Run:
                 f"{key}: {saved.get(key)!r} there, {self._config.get(key)!r} here" for key in different[:4]
             )
             raise InputError(
-                f"{self._folder} holds an unfinished {saved.get('stage')} of another configuration ({what}); "
+                f"{self._folder} holds a {saved.get('stage')} of another configuration ({what}); "
                 "give the same arguments to resume it, or another folder"
             )
 
@@ -248,8 +248,8 @@ class Run:
         """Refuse a checkpoint whose state has other parts than this version keeps."""
         if saved.keys() != self._state.keys():
             raise InputError(
-                f"{self._folder} holds an unfinished {self.stage} that another version of punce wrote (it keeps "
-                f"{sorted(saved)}, this one {sorted(self._state)}); finish it with that version, or give another folder"
+                f"{self._folder} holds a {self.stage} that another version of punce wrote (it keeps "
+                f"{sorted(saved)}, this one {sorted(self._state)}); go on with that version, or give another folder"
             )
 
     def _warn_of_other_bits(self, saved: dict[str, Any]) -> None:

@@ -122,10 +122,10 @@ class Candidates:
         for features, readers in self.readers.items():
             own = {name: head for name, head in heads.items() if name in sparse or not isinstance(readers[0], Counted)}
             for head, found in self._cross_fitted(readers, rows, labels, settings, own).items():
-                scales = _scales(found.held_out, labels, self.folds)
-                member = Member(features, head, found.heads, scales, 0.0)
+                own_scales = scales(found.held_out, labels, self.folds)
+                member = Member(features, head, found.heads, own_scales, 0.0)
                 members.append(member)
-                centre, spread = np.array(scales)[self.folds].T
+                centre, spread = np.array(own_scales)[self.folds].T
                 held_out[member.name] = (found.held_out - centre) / spread
                 seen[member.name] = found.seen
         return replace(self, members=members, held_out=held_out, seen=seen)
@@ -208,7 +208,7 @@ class _Features:
         return self._reader(self._rows.of(rows)) if self._all is None else self._all[rows]
 
 
-def _scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, float]]:
+def scales(scores: Floats, labels: Labels, folds: Rows) -> list[tuple[float, float]]:
     """Centre and spread of each fold's head, on the rows it did not see.
 
     Of each fold by itself: one that chose another strength of regularisation gives scores on quite another scale, and

@@ -19,6 +19,7 @@ from punce.labels import POSITIVE, Labels
 from punce.models.portfolio.candidates import RAW, ROWS_AT_ONCE, WORDS, Candidates, Member
 from punce.models.portfolio.directions import MOST, Directions
 from punce.models.portfolio.heads import head_from_arrays
+from punce.models.portfolio.networks import networks
 from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
 from punce.models.portfolio.students import taught
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks
@@ -39,7 +40,7 @@ class Portfolio:
     def fit(cls, rows: Given, labels: Labels, settings: FitSettings, device: torch.device) -> tuple[Portfolio, Fitted]:
         """Learn from rows and labels of {1, 0}; ``settings.used`` is told the members and their weights."""
         teachers = Candidates.fit(rows, labels, settings, device)
-        students = taught(teachers, rows, labels, settings)
+        students = networks(taught(teachers, rows, labels, settings), rows, labels, settings, device)
         portfolio = cls.weighed(students, labels, settings.prior)
         weights = {member.name: member.weight for member in portfolio.members}
         settings.used["members"] = {name: weights.get(name, 0.0) for name in students.held_out}

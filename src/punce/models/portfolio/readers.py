@@ -12,16 +12,19 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Encoder, build_encoder
+from punce.encoders.encoder import eval_mode
 from punce.models.portfolio.costs import reduced
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.patches import Patches
 from punce.models.route import State, under
 from punce.stages.probe import extract_features
 from punce.views import View, build_view
+from punce.views.taught import TaughtView
 
 Values = npt.NDArray[np.float32]
 _DIRECTIONS, _ENCODER = "directions.", "encoder."
-_COUNTED, _PATCHED = "counted", "patched"
+_COUNTED, _PATCHED, _TAUGHT = "counted", "patched", "taught"
+_AT_ONCE = 512  # pictures: bounds the memory of activations
 
 
 @dataclass(frozen=True)
@@ -123,13 +126,49 @@ class Learned:
         return _tensors(self.directions) | own, {"encoder": self.spec, "view": view, "factor": self.factor}
 
 
-Reader = Raw | Patched | Learned | Counted
+@dataclass(frozen=True)
+class TaughtReader:
+    """The features of a network that students taught: the mean of a picture's and its mirror image's.
+
+    Shape: (n, C, H, W) -> (n, M).
+    """
+
+    encoder: Encoder
+    spec: dict[str, Any]
+    view: TaughtView
+    factor: int = 1
+    """By which pictures are reduced before the encoder sees them."""
+
+    @torch.no_grad()
+    def __call__(self, rows: Given) -> Values:
+        """Features of rows."""
+        found = np.empty((len(rows), self.encoder.feature_size), dtype=np.float32)
+        with eval_mode(self.encoder):
+            for start in range(0, len(rows), _AT_ONCE):
+                x = reduced(rows.x[start : start + _AT_ONCE], self.factor)
+                features = self.encoder.features(self.view.clean(x))
+                if self.view.is_mirrored:
+                    features = (features + self.encoder.features(self.view.mirrored(x))) / 2
+                found[start : start + _AT_ONCE] = features.numpy()
+        return found
+
+    def state(self) -> State:
+        """Weights as tensors; encoder and view as JSON."""
+        own = {f"{_ENCODER}{k}": v.detach().cpu().contiguous() for k, v in self.encoder.state_dict().items()}
+        view = {_TAUGHT: {"mirrored": self.view.is_mirrored}}
+        return own | self.view.tensors(), {"encoder": self.spec, "factor": self.factor, **view}
+
+
+Reader = Raw | Patched | Learned | Counted | TaughtReader
 
 
 def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Reader:
     """Inverse of the readers' `state`."""
     if content.get(_COUNTED):
         return Counted()
+    if _TAUGHT in content:
+        view = TaughtView.from_tensors(tensors, content[_TAUGHT])
+        return TaughtReader(_built(tensors, content["encoder"]), content["encoder"], view, int(content["factor"]))
     arrays = {name: tensor.numpy() for name, tensor in under(tensors, _DIRECTIONS).items()}
     directions = Directions.from_arrays(arrays)
     if content.get(_PATCHED):
@@ -137,11 +176,15 @@ def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any])
     if "encoder" not in content:
         return Raw(directions)
     spec, view = content["encoder"], content["view"]
+    built = build_view(view["name"], **view["options"])
+    return Learned(_built(tensors, spec), spec, built, view["name"], directions, int(content.get("factor", 1)))
+
+
+def _built(tensors: Mapping[str, Tensor], spec: Mapping[str, Any]) -> Encoder:
     with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
         encoder = build_encoder(spec["name"], **spec["options"])
     encoder.load_state_dict(under(tensors, _ENCODER), assign=True)
-    built = build_view(view["name"], **view["options"])
-    return Learned(encoder.eval(), spec, built, view["name"], directions, int(content.get("factor", 1)))
+    return encoder.eval()
 
 
 def _flat(x: Tensor) -> npt.NDArray[Any]:

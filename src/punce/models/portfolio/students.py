@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from punce.labels import Labels
+from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.models.portfolio.candidates import Candidates, Learn
 from punce.models.portfolio.heads import KERNEL_WIDTHS, Head, HeadProblem, kernel_rows
 from punce.models.portfolio.logistic import taught_logistic
@@ -34,33 +34,43 @@ LINEAR, KERNEL = "taught_linear", "taught_kernel"
 
 def taught(teachers: Candidates, rows: Given, labels: Labels, settings: FitSettings) -> Candidates:
     """The students of cross-fitted heads, on the same features and folds."""
-    agreed = [_agreed(teachers, labels, settings.prior, k) for k in range(len(teachers.learned_from))]
-    learners: dict[str, Learn] = {LINEAR: partial(_student, False, agreed), KERNEL: partial(_student, True, agreed)}
+    said = [agreed(teachers, labels, settings.prior, k) for k in range(len(teachers.learned_from))]
+    learners: dict[str, Learn] = {LINEAR: partial(_student, False, said), KERNEL: partial(_student, True, said)}
     return teachers.learned(rows, labels, settings, learners, (LINEAR,))
 
 
-class _Agreed(NamedTuple):
+class Agreed(NamedTuple):
     """What the heads of a fold together say of the rows they learned from, and how far held-out rows support it."""
 
     scores: Floats
     trust: float
 
 
-def _agreed(teachers: Candidates, labels: Labels, prior: float, k: int) -> _Agreed:
+def agreed(teachers: Candidates, labels: Labels, prior: float, k: int) -> Agreed:
     """Of fold k; weights and trust are those of the rows of the other folds."""
     others, own = judging_rows(labels, teachers.folds, k), labels[teachers.learned_from[k]]
     held_out = {name: scores[others] for name, scores in teachers.held_out.items()}
     weights = candidate_weights(held_out, labels[others], prior)
     seen = {name: scores[k] / max(float(scores[k][own == 0].std()), TINY) for name, scores in teachers.seen.items()}
     trust = trust_in(weighed_sum(held_out, weights), labels[others], prior)
-    return _Agreed(weighed_sum(seen, weights), trust)
+    return Agreed(weighed_sum(seen, weights), trust)
 
 
-def _student(is_kernel: bool, agreed: list[_Agreed], problem: HeadProblem, k: int) -> Head:
-    target = problem.hard_targets.astype(np.float64)
-    unknown = ~problem.is_p & (problem.truths == 0)
+def taught_chances(said: Agreed, known: Labels, prior: float) -> Floats:
+    """How probable each row is to be positive: 1 or 0 where that is known, else what the teachers say. Shape: (n,).
+
+    `prior` is the share of positives among the rows of which nothing is known.
+    """
+    target: Floats = (known == POSITIVE).astype(np.float64)
+    unknown = known == UNLABELLED
     if unknown.any():
-        target[unknown] = row_chances(agreed[k].scores[unknown], problem.prior, agreed[k].trust)
+        target[unknown] = row_chances(said.scores[unknown], prior, said.trust)
+    return target
+
+
+def _student(is_kernel: bool, said: list[Agreed], problem: HeadProblem, k: int) -> Head:
+    known = np.where(problem.is_p, POSITIVE, problem.truths).astype(np.int8)
+    target = taught_chances(said[k], known, problem.prior)
     if is_kernel:
         return _kernel(problem, target)
     if not isinstance(problem.x, np.ndarray):

@@ -1,0 +1,110 @@
+"""Networks that students teach: for which rows; that they see no label of their own fold; that a model keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from punce.judging.ranking import auc_between
+from punce.models.portfolio import networks as module
+from punce.models.portfolio.candidates import Candidates
+from punce.models.portfolio.model import Portfolio
+from punce.models.portfolio.networks import NETWORK, networks
+from punce.models.portfolio.readers import Given
+from tests.models.test_portfolio import SETTINGS
+from tests.stages.test_taught import pictures
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WIDTH", 0.05)
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 150)
+
+
+def candidates(x: torch.Tensor, labels: np.ndarray, **changes: Any) -> tuple[Candidates, Any]:
+    """Two cheap heads on raw pixels and patches, and the settings."""
+    settings = replace(SETTINGS, used={}, prior=0.4, **changes)
+    return Candidates.fit(Given(x), labels, settings, CPU, heads=("logistic",), losses=()), settings
+
+
+def labelled(truth: np.ndarray, n: int = 60) -> np.ndarray:
+    labels = np.zeros(len(truth), dtype=np.int8)
+    labels[np.flatnonzero(truth > 0)[:n]] = 1
+    return labels
+
+
+def test_a_network_joins_small_colour_pictures_and_the_model_keeps_it() -> None:
+    x, truth = pictures(300)
+    labels = labelled(truth)
+    own, settings = candidates(x, labels, epochs=4)
+    found = networks(own, Given(x), labels, settings, CPU)
+    assert set(found.held_out) - set(own.held_out) == {f"{NETWORK}, own head"}
+    assert settings.used["network"] == {"epochs": "5 x (4 + 4)"}
+    alone = replace(
+        found, members=found.members[-1:], held_out={NETWORK + ", own head": found.held_out[f"{NETWORK}, own head"]}
+    )
+    portfolio = Portfolio.weighed(alone, labels, settings.prior)
+    new, _ = pictures(50, seed=9)
+    again = Portfolio.from_state(*portfolio.state())
+    np.testing.assert_array_equal(again.score(Given(new)), portfolio.score(Given(new)))
+    assert portfolio.embed(Given(new)).shape == (50, 50)
+
+
+def test_other_rows_have_none() -> None:
+    x, truth = pictures(200)
+    labels = labelled(truth)
+    own, settings = candidates(x, labels)
+    few = labelled(truth, 10)
+    assert networks(own, Given(x), few, settings, CPU) is own
+    assert networks(own, Given(x[:, :1]), labels, settings, CPU) is own
+    assert networks(own, Given(x[:, :, :10]), labels, settings, CPU) is own
+    assert networks(own, Given(x.flatten(1)), labels, settings, CPU) is own
+    assert networks(own, Given(x[:100]), labels[:100], settings, CPU) is own
+
+
+def test_held_out_scores_rank_labelled_rows_no_better_than_chance_in_noise() -> None:
+    rng, found = np.random.default_rng(0), []
+    for seed in range(4):
+        x = torch.from_numpy(rng.integers(0, 256, (200, 3, 16, 16)).astype(np.uint8))
+        labels = np.repeat([1, 0], [60, 140]).astype(np.int8)
+        own, settings = candidates(x, labels, epochs=6, random_state=seed)
+        scores = networks(own, Given(x), labels, settings, CPU).held_out[f"{NETWORK}, own head"]
+        found.append(auc_between(scores[labels == 1], scores[labels == 0]))
+    assert abs(np.mean(found) - 0.5) < 0.08  # a standard error of one mean is about 0.023
+
+
+def test_rows_of_weight_zero_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, truth = pictures(200)
+    labels, seen = labelled(truth), []
+    weights = np.where(np.arange(200) % 2, 2.0, 0.0)
+    own, settings = candidates(x, labels, epochs=1, weights=weights)
+    monkeypatch.setattr(module, "learn_from_teacher", lambda *given, **_: seen.append(given[2]) or _stop())
+    with pytest.raises(_StoppedError):
+        module._fold(module._Plan.of(x, 150, settings), own, Given(x), labels, settings, CPU, 0)
+    counted = x[weights > 0].flatten(1).unique(dim=0)
+    assert all(bool((row == counted).all(1).any()) for row in seen[0].X.flatten(1))
+
+
+class _StoppedError(Exception):
+    pass
+
+
+def _stop() -> None:
+    raise _StoppedError
+
+
+def test_larger_pictures_are_reduced_and_cost_epochs() -> None:
+    settings = replace(SETTINGS, epochs=None)
+    large, small = (
+        module._Plan.of(torch.zeros(3, 3, side, side, dtype=torch.uint8), 40_000, settings) for side in (128, 32)
+    )
+    assert (large.factor, small.factor) == (4, 1)
+    assert large.in_words(3)["pixels"] == [32, 32]
+    middle = module._Plan.of(torch.zeros(3, 3, 48, 48, dtype=torch.uint8), 40_000, settings)
+    assert middle.config.own_epochs < small.config.own_epochs
