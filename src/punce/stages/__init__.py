@@ -1,1 +1,1 @@
-"""What is trained: pretrain, probe, finetune, vpu, selfpu, pupl, fewshot."""
+"""What is trained: pretrain, probe, finetune, vpu, selfpu, pupl, taught, fewshot."""
