@@ -104,6 +104,16 @@ def test_rows_of_empty_cells_are_unknown_and_have_the_prior(model: Path, tmp_pat
     assert fitted.predict_proba(new[list("abcd")])[4, 1] == pytest.approx(0.3)
 
 
+def test_a_file_in_which_nothing_is_known_has_no_share_and_says_why(model: Path, tmp_path: Path):
+    new, _ = table(np.random.default_rng(1), 8, 0.3)
+    new["name"] = "row"
+    new[list("abcd")] = np.nan
+    done, scored = predicted(model, new, tmp_path)
+    assert set(scored["status"]) == {"unknown"}
+    assert "no row in which anything is known" in done.share.reason
+    assert "earlier version" not in done.share.reason
+
+
 def test_the_model_folder_keeps_counts_and_no_rows(model: Path):
     content = json.loads((model / "model.json").read_text())
     assert sum(content["seen"]["scores"]["unlabelled"]) < 900

@@ -198,9 +198,10 @@ class Found:
             notes = (*notes, f'{what} (status "{_UNKNOWN}"): their probability is the assumed share, {assumed:.3f}')
         if self._new is None:
             notes = (*notes, f"{NOTHING_KEPT}; fit again to have new files checked")
-        elif self.rows > self._unknown:
+        else:
             share = self._new.share.estimate
-            notes = (*notes, *self._new.notes(), *self._about_share(assumed))
+            # Rows in which nothing is known differ from no others.
+            notes = (*notes, *self._new.notes(), *self._about_share(assumed)) if self.rows > self._unknown else notes
         known = known_in_words(getattr(self._classifier, "ran_", {}))  # earlier versions saved none
         return PredictOutcome(
             self.rows, self._called, self._classifier.threshold_, self._unknown, share, assumed, notes, known
