@@ -52,7 +52,7 @@ def review(
     if out is not None:
         check_output(out)
     with without_collection():
-        from punce.product.review.job import Goal, check_review_file, quantity_of
+        from punce.product.review.job import Goal, check_open_verdicts, check_review_file, quantity_of
         from punce.product.review.run import moved_to, scored_run
     is_written = not serve and (not verdicts or rows is not None)
     _refuse_unused(
@@ -69,6 +69,9 @@ def review(
         check_review_file(scored, out)  # before rows are drawn for it
     if verdicts:
         _take(console, scored, verdicts, judge)
+    target = out or run / "review" / "review.csv"
+    if is_written and rows is not None:
+        check_open_verdicts(scored, target)
     is_drawn = _draw(console, scored, wanted, rows, seed, is_served=serve)
     _refuse_unused(("--for", quantity is not None, is_drawn, "a draw; add --rows"))
     if serve:
@@ -76,7 +79,7 @@ def review(
 
         serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
     elif is_written:
-        _write(console, scored, out, show_probability=show_probability)
+        _write(console, scored, target, show_probability=show_probability)
     _say(console, scored, goal)
 
 
@@ -109,13 +112,12 @@ def _draw(console: Terminal, scored: ScoredRun, quantity: Any, rows: int | None,
     return True
 
 
-def _write(console: Terminal, scored: ScoredRun, out: Path | None, *, show_probability: bool) -> None:
+def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probability: bool) -> None:
     from punce.product.review.job import state_of, write_open_rows
 
     state = state_of(scored)
     if state is None or not state.open:
         return
-    target = out or scored.folder / "review" / "review.csv"
     write_open_rows(state, scored.data(), target, show_probability=show_probability)
     console.print(f"{number_of(len(state.open), 'row', 'rows')} to judge: {target}", **_PLAIN)
     console.print("fill in the column verdict (yes, no, or leave it empty), then", **_PLAIN)

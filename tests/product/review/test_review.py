@@ -259,6 +259,35 @@ def test_neither_the_file_of_the_run_nor_another_file_is_replaced(run: Path, tmp
     assert not (run / "review" / "draw.json").exists()
 
 
+def test_a_refused_draw_draws_nothing(run: Path) -> None:
+    assert punce_command("review", run, "--rows", 20).returncode == 0
+    file = run / "review" / "review.csv"
+    rows = pd.read_csv(file, dtype=str, keep_default_na=False)
+    rows.assign(verdict="yes").drop(columns="key").to_csv(file, index=False)
+    done = punce_command("review", run, "--rows", 5)
+    assert done.returncode == 2
+    assert "holds verdicts that were not handed in" in done.stderr
+    plan = ReviewFolder(run).plan()
+    assert plan is not None
+    assert len(plan.rounds) == 1
+
+
+def test_two_people_whose_files_have_one_name_are_not_one_person(run: Path, tmp_path: Path) -> None:
+    scored = scored_run(run)
+    plan = draw_rows(scored, scored.data(), "share", 12, seed=0)
+    files = [tmp_path / name / "review.csv" for name in ("ann", "bob")]
+    for file, verdict in zip(files, ("yes", "no"), strict=True):
+        file.parent.mkdir()
+        file.write_text("key,verdict\n" + "".join(f"{key},{verdict}\n" for key in plan.drawn))
+    with pytest.raises(InputError, match="have the same name, which stands for the person"):
+        take_verdicts(scored, files, None)
+    assert take_verdicts(scored, files[:1] * 2, None) == (12, [])  # one file, named twice
+    new, (note,) = take_verdicts(scored, files[1:], None)
+    assert new == 12
+    assert note.startswith("12 verdicts of review.csv changed between yes and no")
+    assert take_verdicts(scored, files[1:], "bob") == (12, [])
+
+
 def test_a_file_that_moved_can_be_named(run: Path, tmp_path: Path) -> None:
     table = (tmp_path / "table.csv").rename(tmp_path / "moved.csv")
     with pytest.raises(InputError, match="--data"):

@@ -95,11 +95,19 @@ def test_a_file_of_nothing_usable_is_refused(tmp_path: Path, text: str, why: str
 def test_a_file_with_verdicts_that_were_not_handed_in_is_not_replaced(tmp_path: Path) -> None:
     path = written(tmp_path, f"key,verdict\n{KEYS[0]},yes\n")
     with pytest.raises(InputError, match="not handed in"):
-        refuse_to_lose(path, [])
-    refuse_to_lose(path, [Verdict(KEYS[0], YES, "ann")])
-    refuse_to_lose(written(tmp_path, f"key,verdict\n{KEYS[0]},\n"), [])
+        refuse_to_lose(path, [], DRAWN)
+    refuse_to_lose(path, [Verdict(KEYS[0], YES, "ann")], DRAWN)
+    refuse_to_lose(written(tmp_path, f"key,verdict\n{KEYS[0]},\n"), [], DRAWN)
     path.write_text("")  # as mktemp leaves it
-    refuse_to_lose(path, [])
+    refuse_to_lose(path, [], DRAWN)
+
+
+def test_a_file_that_lost_its_keys_is_replaced_only_where_all_its_verdicts_were_handed_in(tmp_path: Path) -> None:
+    told = [Verdict(KEYS[0], YES, "ann")]
+    refuse_to_lose(written(tmp_path, "id,verdict\n0,yes\n1,\n"), told, DRAWN)
+    for lines in ("0,no\n", "1,yes\n", "of no row,yes\n"):
+        with pytest.raises(InputError, match="not handed in"):
+            refuse_to_lose(written(tmp_path, f"id,verdict\n{lines}"), told, DRAWN)
 
 
 def test_a_file_that_is_not_of_a_review_is_not_replaced(tmp_path: Path) -> None:
@@ -107,4 +115,4 @@ def test_a_file_that_is_not_of_a_review_is_not_replaced(tmp_path: Path) -> None:
     for content in ("other\n1\n", "my notes", 'key,verdict\n"', "\0\1"):
         path.write_text(content)
         with pytest.raises(InputError, match="is not a file of rows to judge and would be replaced"):
-            refuse_to_lose(path, [])
+            refuse_to_lose(path, [], DRAWN)

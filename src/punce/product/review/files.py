@@ -86,14 +86,17 @@ def refuse_foreign(path: Path) -> None:
         ) from error
 
 
-def refuse_to_lose(path: Path, known: Iterable[Verdict]) -> None:
+def refuse_to_lose(path: Path, known: Iterable[Verdict], drawn: dict[str, DrawnRow]) -> None:
     """Refuse to replace a file with verdicts that were not handed in, or one that is not of a review."""
     refuse_foreign(path)
     if not path.exists() or not path.stat().st_size:
         return
     told = {(one.key, one.verdict) for one in known}
-    filled = _verdicts_in(_frame(path), "").verdicts
-    if any((one.key, one.verdict) not in told for one in filled):
+    frame = _frame(path)
+    filled = frame[[bool(_word(cell)) for cell in frame["verdict"]]]
+    # A verdict whose row is not found cannot have been handed in.
+    filled, lost = (filled, []) if "key" in filled else _with_keys(filled, drawn)
+    if lost or any((one.key, one.verdict) not in told for one in _verdicts_in(filled, "").verdicts):
         raise InputError(f"{path} holds verdicts that were not handed in; do so with --verdicts {path}, or use --out")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -12,18 +13,21 @@ from typing import get_args
 import numpy as np
 
 from punce.data import UserData
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.audit import Audit, agreed_share, audit, disagreements
 from punce.judging.estimates import CONFIDENCE, Estimate
 from punce.judging.sampling import QUANTITIES, Flags, Quantity, draw, stratify
 from punce.product.review.files import read_verdicts, refuse_foreign, refuse_to_lose, write_rows
 from punce.product.review.run import ScoredRun, as_estimate, content_hashes, label_hash
 from punce.product.review.store import (
+    NO,
+    YES,
     DrawnRow,
     Plan,
     ReviewFolder,
     Round,
     Settled,
+    Verdict,
     key_of,
     letters_of,
     new_code,
@@ -189,9 +193,17 @@ def check_review_file(run: ScoredRun, path: Path) -> None:
     refuse_foreign(path)
 
 
+def check_open_verdicts(run: ScoredRun, path: Path) -> None:
+    """Refuse a file whose verdicts were not handed in, before rows are drawn for it: a refusal must change nothing."""
+    folder = ReviewFolder(run.folder)
+    plan = folder.plan()
+    if plan is not None:
+        refuse_to_lose(path, folder.verdicts(), plan.drawn)
+
+
 def write_open_rows(state: State, data: UserData, path: Path, *, show_probability: bool) -> None:
     """review.csv with the rows that are still open."""
-    refuse_to_lose(path, ReviewFolder(state.run.folder).verdicts())
+    refuse_to_lose(path, ReviewFolder(state.run.folder).verdicts(), state.plan.drawn)
     shown = dict(zip(state.run.rows.tolist(), state.run.probability.tolist(), strict=True))
     write_rows(path, state.open, data, shown if show_probability else None)
 
@@ -202,12 +214,37 @@ def take_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tup
     plan = folder.plan()
     if plan is None:
         raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {run.folder}")
+    if who is None:
+        _refuse_same_names(files)
     # All files are read before anything is written: a file that is refused leaves no half of a hand-in behind.
     read = [read_verdicts(file, plan.drawn, who) for file in files]
     told = {(one.key, one.who): one.verdict for one in folder.verdicts()}
-    new = [one for file in read for one in file.verdicts if told.get((one.key, one.who)) != one.verdict]
+    said = {(one.key, one.who): one for file in read for one in file.verdicts}  # a file may be named twice
+    new = [one for who_said, one in said.items() if told.get(who_said) != one.verdict]
     folder.append(new)
-    return len(new), [problem for file in read for problem in file.problems]
+    return len(new), [*(problem for file in read for problem in file.problems), *_about_replaced(new, told)]
+
+
+def _refuse_same_names(files: Sequence[Path]) -> None:
+    """Two people's files of one name would be those of one person, whose last word replaces the first."""
+    by_name: dict[str, Path] = {}
+    for file in files:
+        first = by_name.setdefault(file.name, file)
+        if first.resolve() != file.resolve():
+            raise InputError(
+                f"{first} and {file} have the same name, which stands for the person who judged; hand them in one "
+                "after the other with --judge NAME, or rename one"
+            )
+
+
+def _about_replaced(new: Sequence[Verdict], told: Mapping[tuple[str, str], str]) -> list[str]:
+    """A line for each person whose yes became a no, or the other way round: it may be another person."""
+    turned = Counter(one.who for one in new if {told.get((one.key, one.who)), one.verdict} == {YES, NO})
+    return [
+        f"{number_of(n, 'verdict', 'verdicts')} of {who} changed between yes and no, and the last one counts; if two "
+        "people judged, hand in the first file again, and then the second with --judge NAME"
+        for who, n in turned.items()
+    ]
 
 
 def write_audit(state: State) -> None:
