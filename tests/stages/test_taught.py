@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from punce.encoders import AllConv
+from punce.errors import InputError
 from punce.judging.ranking import auc_between
 from punce.stages.taught import Lesson, TaughtConfig, learn_from_teacher
 from punce.views.taught import TaughtView
@@ -42,10 +44,10 @@ def lesson(truth: np.ndarray, x: torch.Tensor, *, right: float = 0.75, known: in
 
 
 def trained(
-    given: Lesson, config: TaughtConfig, folder: Path | None = None
+    given: Lesson, config: TaughtConfig, folder: Path | None = None, seed: int = 0
 ) -> tuple[AllConv, TaughtView, torch.nn.Module]:
     view = TaughtView.fit(given.X, is_mirrored=True)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     encoder = AllConv(in_channels=12, image_size=16, width=0.1)
     return encoder, view, learn_from_teacher(encoder, view, given, config, folder=folder)
 
@@ -83,3 +85,21 @@ def test_an_interrupted_run_ends_in_the_same_bits(step: int, tmp_path: Path) -> 
     again, _, head = trained(given, BRIEF, tmp_path)
     assert_same_bits(dict(whole.state_dict()), dict(again.state_dict()))
     assert_same_bits({"w": whole_head.weight, "b": whole_head.bias}, {"w": head.weight, "b": head.bias})
+
+
+@pytest.mark.parametrize("step", [3, 7, None])
+def test_a_run_of_another_teacher_other_truths_or_weights_is_not_resumed(step: int | None, tmp_path: Path) -> None:
+    x, truth = pictures(200)
+    given = lesson(truth, x, known=20)
+    if step is None:  # a finished one is not given back for another lesson either
+        trained(given, BRIEF, tmp_path)
+    else:
+        with interrupted_at(step), pytest.raises(Interruption):
+            trained(given, BRIEF, tmp_path)
+    with pytest.raises(InputError, match="network of another teacher"):
+        trained(replace(given, taught=1 - given.taught), BRIEF, tmp_path)
+    with pytest.raises(InputError, match="truths: "):
+        trained(replace(given, truths=-given.truths), BRIEF, tmp_path)
+    with pytest.raises(InputError, match="first_weights: "):
+        trained(given, BRIEF, tmp_path, seed=1)
+    trained(replace(given, taught=given.taught * (1 + 3e-7)), BRIEF, tmp_path)  # as other threads make them

@@ -26,10 +26,10 @@ from punce.encoders import Encoder
 from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU
 from punce.risks.base import group_means
-from punce.stages.probe import LinearHead
-from punce.stages.scorer import Scorer, check_pu_rows
+from punce.stages.probe import LinearHead, Sketch
+from punce.stages.scorer import UNUSED_PARTS, Scorer, check_pu_rows
 from punce.training.loop import Batch, Objective, Stage, TrainingConfig, train
-from punce.training.run import Outputs, Stateful, fingerprint
+from punce.training.run import Outputs, Stateful, fingerprint, weights_fingerprint
 from punce.views import counter
 from punce.views.taught import TaughtView
 
@@ -89,15 +89,22 @@ class _OnPictures(Stage):
         self, model: Scorer, view: TaughtView, lesson: Lesson, config: TaughtConfig, stream: int, **settings: Any
     ) -> None:
         super().__init__(model, lesson.labels, config, lesson.X.device, **settings)
-        self.view, self.X, self.lesson, self._stream = view, lesson.X, lesson, stream
+        self.scorer, self.view, self.X, self.lesson, self._stream = model, view, lesson.X, lesson, stream
 
     def keys(self, batch: Batch) -> Tensor:
         """From which the changes of the batch are drawn. Shape: (b,)."""
         return counter.row_keys(batch.rows.cpu(), seed=self.settings.seed, epoch=batch.epoch, view=self._stream)
 
     def identity(self) -> dict[str, Any]:
-        rows = {"n_rows": len(self.X), "rows": fingerprint(self.X, self.lesson.labels)}
-        return {**rows, "view": repr(self.view), "prior": self.lesson.prior}
+        lesson = self.lesson
+        rows = {"n_rows": len(self.X), "rows": fingerprint(self.X, lesson.labels)}
+        known = {"truths": fingerprint(lesson.truths, lesson.labels), "prior": lesson.prior}
+        first = weights_fingerprint(self.scorer.encoder, UNUSED_PARTS)
+        return {**rows, **known, "view": repr(self.view), "first_weights": first}
+
+    def state(self) -> dict[str, Stateful]:
+        # Not part of the identity: teachers made again with other threads differ in the last bits.
+        return {"teacher": Sketch(self.lesson.taught[:, None], "network of another teacher", "probabilities")}
 
 
 class _Taught(_OnPictures):
@@ -124,7 +131,7 @@ class _Consistent(_OnPictures):
 
     def __init__(self, model: Scorer, view: TaughtView, lesson: Lesson, config: TaughtConfig) -> None:
         super().__init__(model, view, lesson, config, _LOT, labelled_share=_LABELLED_SHARE)
-        self._risk, self._scorer = NNPU(lesson.prior), model
+        self._risk = NNPU(lesson.prior)
         self._mean = deepcopy(model).requires_grad_(False).eval()
 
     def inputs(self, batch: Batch) -> Tensor:
@@ -151,14 +158,14 @@ class _Consistent(_OnPictures):
     @torch.no_grad()
     def after_step(self, step: int) -> None:
         """The running mean of the weights; the statistics of its normalisation are the model's."""
-        for own, new in zip(self._mean.parameters(), self._scorer.parameters(), strict=True):
+        for own, new in zip(self._mean.parameters(), self.scorer.parameters(), strict=True):
             own.lerp_(new, 1 - _KEPT)
-        for kept, current in zip(self._mean.buffers(), self._scorer.buffers(), strict=True):
+        for kept, current in zip(self._mean.buffers(), self.scorer.buffers(), strict=True):
             kept.copy_(current)
 
     def state(self) -> dict[str, Stateful]:
-        return {"mean": self._mean}
+        return {**super().state(), "mean": self._mean}
 
     def finish(self, best: dict[str, Tensor] | None) -> None:
-        self._scorer.load_state_dict(self._mean.state_dict())
-        self._scorer.eval()
+        self.scorer.load_state_dict(self._mean.state_dict())
+        self.scorer.eval()
