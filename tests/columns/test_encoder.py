@@ -147,10 +147,12 @@ def test_columns_left_out_in_fitting_are_not_called_new() -> None:
 def test_columns_that_could_say_something_are_not_left_out_without_a_word() -> None:
     remark = "a long remark of many words that nobody would call a category"
     frame = _frame().assign(tags=[["a", "b"]] * 120, remark=remark, constant=1, customer_id=range(1000, 1120))
+    frame["binary"] = [b"a", b"b"] * 60
     assert TableEncoder.fit(frame).notes == (
-        "column 'tags' is not learned from: it holds lists or other nested values",
+        "column 'tags' is not learned from: it holds lists or other nested values, bytes or complex numbers",
         "column 'remark' is not learned from: it holds text (--text, or in Python a list of its texts, learns "
         "from it and from no other column)",
+        "column 'binary' is not learned from: it holds lists or other nested values, bytes or complex numbers",
     )
 
 

@@ -64,8 +64,23 @@ def test_disagreeing_estimators() -> None:
     assert isinstance(table, PriorTable)
     assert table.spread > 0.15
     assert not table.agree
-    assert any(text.startswith("the estimators disagree by") for text in table.warnings)
+    assert any(" disagree by " in text for text in table.warnings)
     assert texts == [*table.warnings, *(text for e in table for text in e.warnings)]
+
+
+def test_the_agreement_says_that_estimates_on_the_end_of_their_range_take_no_part() -> None:
+    """Of rows that tell nothing most methods give 1."""
+    rng = np.random.default_rng(0)
+    labels = np.r_[np.ones(40), np.zeros(120)]
+    table, _ = warned(rng.normal(size=(160, 2)), labels, "all", classifier=fast_classifier())
+    assert isinstance(table, PriorTable)
+    own = [e.value for e in table if e.diagnostics["bound"] is None and not e.reason]
+    assert 1 < len(own) < len(table)
+    assert table.median == np.median(own)
+    of = f"the {len(own)} estimators whose value the data chose"
+    assert table.agreement == f"median {table.median:.3f}, spread {table.spread:.3f}, of {of}"
+    assert of in table._repr_html_()
+    assert any(text.startswith(f"{of} disagree by") for text in table.warnings) == (not table.agree)
 
 
 def test_agreeing_estimators() -> None:

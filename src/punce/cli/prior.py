@@ -136,7 +136,7 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
     console.print(_table(estimates, is_narrow=console.width < _NARROW))
     shared: list[str] = []
     if isinstance(found, PriorTable):
-        console.print(f"median {found.median:.3f}, spread {found.spread:.3f}", highlight=False)
+        console.print(found.agreement, highlight=False)
         for name, reason in found.failures.items():
             console.print(f"[yellow]{name} could not be run:[/yellow] {escape(reason)}", highlight=False)
         shared = list(found.warnings)

@@ -46,7 +46,7 @@ _SHOWN = 5
 _SOME_DAY = datetime.datetime(2024, 12, 31)
 _LEFT_OUT = {
     "empty": "every value is missing",
-    "unsupported": "it holds lists or other nested values",
+    "unsupported": "it holds lists or other nested values, bytes or complex numbers",
     "text": "it holds text (--text, or in Python a list of its texts, learns from it and from no other column)",
     "identifier": "it names its rows",
 }

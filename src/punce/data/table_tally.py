@@ -164,7 +164,9 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         yield finding("warning", "empty_column", ": every value is missing; it will be left out")
         return
     if tally.kind == "unsupported":
-        yield finding("warning", "unsupported_column", " holds nested values; it will be left out")
+        yield finding(
+            "warning", "unsupported_column", " holds nested values, bytes or complex numbers; it will be left out"
+        )
         return
     if tally.kind == "text":
         yield finding(

@@ -89,14 +89,14 @@ def about_width(method: str, low: float, high: float) -> list[str]:
     ]
 
 
-def about_agreement(estimates: Sequence[PriorEstimate], spread: float) -> list[str]:
-    """Whether the estimators agree."""
+def about_agreement(estimates: Sequence[PriorEstimate], spread: float, who: str) -> list[str]:
+    """Whether the estimators agree; `who` says which these are."""
     if len(estimates) < 2 or spread <= DISAGREEMENT:
         return []
     by_value = sorted(estimates, key=lambda estimate: estimate.value)
     low, high = by_value[0], by_value[-1]
     return [
-        f"the estimators disagree by {spread:.2f}: {low.method} says {low.value:.2f}, {high.method} "
+        f"{who} disagree by {spread:.2f}: {low.method} says {low.value:.2f}, {high.method} "
         f"{high.value:.2f} (median {np.median([e.value for e in estimates]):.2f}); kernel and tree methods on raw "
         "features err most, so trust those on scores first (combined, roc, bbe, dedpul), and label a random sample of "
         "unlabelled rows by hand to settle it"

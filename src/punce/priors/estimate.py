@@ -13,7 +13,7 @@ import numpy as np
 
 from punce.errors import InputError, number_of
 from punce.priors.cautions import DISAGREEMENT, about_agreement, about_estimate, about_sample, about_scores
-from punce.priors.result import PriorEstimate, PriorTable, PriorWarning
+from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, chosen_by_data, who_agrees
 from punce.priors.sample import PriorEstimator, Sample
 from punce.scenario import Scenario, label_frequency, population_prior
 
@@ -44,12 +44,10 @@ def run_all(
             failures[name] = str(error)
     if not estimates:
         raise InputError(f"no estimator could be run: {failures}")
-    # An estimate on the end of its range was not chosen by the data, and one that cannot be known is a placeholder:
-    # neither takes part in the agreement.
-    free = [e for e in estimates if e.diagnostics["bound"] is None and not e.reason] or estimates
+    free = chosen_by_data(estimates)
     values = [e.value for e in free]
     spread = max(values) - min(values)
-    shared = (*about_sample(sample), *about_scores(sample), *about_agreement(free, spread))
+    shared = (*about_sample(sample), *about_scores(sample), *about_agreement(free, spread, who_agrees(estimates)))
     table = PriorTable(tuple(estimates), failures, spread, float(np.median(values)), spread <= DISAGREEMENT, shared)
     _issue((*shared, *(text for e in estimates for text in e.warnings)))
     return table

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.notebook import html_table
 from punce.scenario import Scenario, label_frequency, population_prior, prior_from_label_frequency
@@ -22,6 +22,7 @@ Bound = Literal["lower", "upper"]
 
 Z_90 = 1.645
 """Two-sided 90 % normal quantile: every interval here is of 90 %."""
+_ALL = "the estimators"
 
 
 class PriorWarning(UserWarning):
@@ -169,6 +170,12 @@ class PriorTable:
     agree: bool
     warnings: tuple[str, ...] = ()
 
+    @property
+    def agreement(self) -> str:
+        """Median and spread in words, and of which estimators, where not of all."""
+        who = who_agrees(self.estimates)
+        return f"median {self.median:.3f}, spread {self.spread:.3f}" + ("" if who == _ALL else f", of {who}")
+
     def __iter__(self) -> Iterator[PriorEstimate]:
         return iter(self.estimates)
 
@@ -186,9 +193,7 @@ class PriorTable:
     def _repr_html_(self) -> str:
         """All estimates as a notebook shows them."""
         failed = (f"{name} could not be run: {reason}" for name, reason in self.failures.items())
-        return _as_html(
-            self.estimates, (f"median {self.median:.3f}, spread {self.spread:.3f}", *failed, *self.warnings)
-        )
+        return _as_html(self.estimates, (self.agreement, *failed, *self.warnings))
 
     def among(self, labels: Labels, scenario: Scenario) -> PriorTable:
         """What follows from the shares for all rows of a file, of which the estimates saw some that were drawn."""
@@ -208,6 +213,22 @@ class PriorTable:
         """Plain numbers and text for JSON."""
         estimates = [estimate.as_dict() for estimate in self.estimates]
         return {**vars(self), "estimates": estimates, "failures": dict(self.failures), "warnings": list(self.warnings)}
+
+
+def chosen_by_data(estimates: Sequence[PriorEstimate]) -> list[PriorEstimate]:
+    """Those that take part in the agreement; all of them where none does.
+
+    An estimate on the end of its range was not chosen by the data, and one that cannot be known is a placeholder.
+    """
+    return [e for e in estimates if e.diagnostics["bound"] is None and not e.reason] or list(estimates)
+
+
+def who_agrees(estimates: Sequence[PriorEstimate]) -> str:
+    """The estimators that take part in the agreement, in words."""
+    n = len(chosen_by_data(estimates))
+    if n == len(estimates):
+        return _ALL
+    return f"the {number_of(n, 'estimator', 'estimators')} whose value the data chose"
 
 
 def _as_html(estimates: Sequence[PriorEstimate], notes: Sequence[str]) -> str:

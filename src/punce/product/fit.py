@@ -35,9 +35,9 @@ from punce.judging.estimates import Estimate
 from punce.judging.judgement import Mix
 from punce.judging.metrics import MixMetrics
 from punce.judging.used_prior import is_given, usable_prior
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
+from punce.labels import POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
-from punce.options import ALWAYS, automatic_encoder, check_options, ran_in_words
+from punce.options import ALWAYS, automatic_encoder, check_options, known_in_words, ran_in_words
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import are_held_out, method_in_words, report_content, started_map
 from punce.product.plan import (
@@ -264,8 +264,8 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     share = f"{prior.value:.3f} ({prior.low:.3f} to {prior.high:.3f}, {method_in_words(prior)})"
     share = f"{prior.value:g} ({prior.method})" if is_given(prior) and prior.low == prior.high else share
     share = f"cannot be estimated; {prior.value:.3f} was assumed" if prior.reason else share
-    n_p, n_u, n_n = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
-    known = number_of(n_n, "labelled negative", "labelled negatives") if n_n else "no negatives were known"
+    n_p, n_u = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
+    known = known_in_words(classifier.ran_) or "no negatives were known"
     labelled = number_of(n_p, "labelled positive", "labelled positives")
     is_counted = metrics.basis == "pnu"
     sample = (

@@ -139,8 +139,10 @@ def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
     said = " ".join(capsys.readouterr().out.split())
     assert f"the model learned from {verdicts} verdicts" in said
     assert ("the share of positives is based on them" in said) == rests
-    told = ((tmp_path / "again" / name).read_text() for name in ("MODEL_CARD.md", "report.html"))
-    assert all(("verdicts of a review" in text) == rests for text in told)
+    card, page = ((tmp_path / "again" / name).read_text() for name in ("MODEL_CARD.md", "report.html"))
+    assert all(("verdicts of a review" in text) == rests for text in (card, page))
+    assert f"unlabelled rows; {verdicts} judged row" in card
+    assert "no negatives were known" not in card
 
 
 @pytest.mark.parametrize("seen", [False, True])
