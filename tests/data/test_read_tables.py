@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from punce.data import read, stream
+from punce.data import TableEncoder, read, stream
 from punce.errors import InputError
 
 
@@ -172,6 +172,17 @@ def test_a_numeric_table_may_be_read_as_embeddings(tmp_path: Path) -> None:
     assert data.features.dtype == np.float32
     with pytest.raises(InputError, match=r"numeric columns; \['country'\]"):
         read(path, "label", kind="embedding", id="customer")
+
+
+def test_a_column_of_lists_beside_names_of_rows_says_how_to_read_it(tmp_path: Path) -> None:
+    vectors = np.arange(120.0).reshape(30, 4)
+    frame = pd.DataFrame({"id": [f"row{k}" for k in range(30)], "vector": list(vectors), "label": [1, 0] * 15})
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"--kind embedding\), and name or drop the other columns \(--id, --drop\)"):
+        TableEncoder.fit(read(tmp_path / "t.parquet", "label").features)
+    with pytest.raises(InputError, match=r"if 'vector' is that column, 'id' must be named otherwise \(id= or drop=\)"):
+        read(tmp_path / "t.parquet", "label", kind="embedding")
+    assert read(tmp_path / "t.parquet", "label", kind="embedding", id="id").features.shape == (30, 4)
 
 
 def test_a_column_of_lists_may_be_read_as_embeddings(tmp_path: Path) -> None:
