@@ -16,6 +16,7 @@ from punce.labels import (
     read_labels,
     refuse_negatives,
     require_positive_and_unlabelled,
+    row_weights,
 )
 
 
@@ -174,3 +175,14 @@ def test_what_is_ambiguous_is_decided_and_said(given: Any, expected: list[int], 
     assert labels.tolist() == expected
     assert note in " ".join(notes)
     assert bool(notes) == bool(note)
+
+
+@pytest.mark.parametrize("weights", [["heavy", "light"], pd.Series(["heavy", "light"]), [{}, {}]])
+def test_weights_that_are_no_numbers_are_refused_by_name(weights: Any) -> None:
+    with pytest.raises(InputError, match="sample_weight must hold numbers"):
+        row_weights(weights, np.array([1, 0], dtype=np.int8))
+
+
+def test_weights_with_a_gap_are_refused_however_pandas_writes_it() -> None:
+    with pytest.raises(InputError, match="sample_weight must hold finite numbers"):
+        row_weights(pd.Series([1.0, pd.NA], dtype=object), np.array([1, 0], dtype=np.int8))

@@ -219,9 +219,19 @@ def _in_scikit_learns_words(y: Any, error: InputError) -> str:
     return str(error)
 
 
+def floats_of(given: Any, name: str) -> npt.NDArray[np.float64]:
+    """An argument of numbers, NaN where pandas has a missing value; refused by its name."""
+    is_pandas = isinstance(given, pd.Series | pd.api.extensions.ExtensionArray)
+    try:
+        found = given.to_numpy(dtype=np.float64, na_value=np.nan) if is_pandas else np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold numbers: {error}") from error
+    return found
+
+
 def row_weights(sample_weight: Any, labels: Labels) -> npt.NDArray[np.float64]:
     """One finite weight of at least 0 a row; some labelled and some unlabelled row must count."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = floats_of(sample_weight, "sample_weight")
     if weights.ndim == 0:
         weights = np.full(len(labels), weights)
     if weights.ndim != 1:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from punce.data import read, stream
+from punce.data import TableEncoder, read, stream
 from punce.errors import InputError
 
 
@@ -172,6 +174,36 @@ def test_a_numeric_table_may_be_read_as_embeddings(tmp_path: Path) -> None:
     assert data.features.dtype == np.float32
     with pytest.raises(InputError, match=r"numeric columns; \['country'\]"):
         read(path, "label", kind="embedding", id="customer")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "jsonl", "sqlite", "csv"])
+def test_names_of_rows_that_are_whole_numbers_stay_so_beside_a_row_without_a_name(ending: str, tmp_path: Path) -> None:
+    names = [None if k == 2 else (1 << 60) + k for k in range(8)]
+    frame = pd.DataFrame({"k": pd.array(names, dtype="Int64"), "a": range(8), "label": [1, 0] * 4})
+    path = tmp_path / f"t.{ending}"
+    if ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif ending == "sqlite":
+        with closing(sqlite3.connect(path)) as database:
+            frame.to_sql("t", database, index=False)
+    else:
+        getattr(frame, f"to_{ending}")(path, **({"index": False} if ending == "csv" else {}))
+    found = read(path, "label", id="k")
+    assert [str(name) for name in found.ids] == ["nan" if name is None else str(name) for name in names]
+    (batch,) = stream(path, "label", id="k").batches()
+    assert batch.ids.equals(found.ids)
+    assert found.features["a"].tolist() == list(range(8))
+
+
+def test_a_column_of_lists_beside_names_of_rows_says_how_to_read_it(tmp_path: Path) -> None:
+    vectors = np.arange(120.0).reshape(30, 4)
+    frame = pd.DataFrame({"id": [f"row{k}" for k in range(30)], "vector": list(vectors), "label": [1, 0] * 15})
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"--kind embedding\), and name or drop the other columns \(--id, --drop\)"):
+        TableEncoder.fit(read(tmp_path / "t.parquet", "label").features)
+    with pytest.raises(InputError, match=r"if 'vector' is that column, 'id' must be named otherwise \(id= or drop=\)"):
+        read(tmp_path / "t.parquet", "label", kind="embedding")
+    assert read(tmp_path / "t.parquet", "label", kind="embedding", id="id").features.shape == (30, 4)
 
 
 def test_a_column_of_lists_may_be_read_as_embeddings(tmp_path: Path) -> None:

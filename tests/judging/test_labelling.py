@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from punce.classifier import ClassifierWarning, PUClassifier
@@ -192,7 +193,10 @@ def test_labelled_rows_are_thinned_to_a_random_sample_by_their_propensity() -> N
     # The preferred column, weighted, has the mean that it has in all positives.
     assert np.average(x[labels == 1, 0], weights=weights[labels == 1]) == pytest.approx(x[y, 0].mean(), abs=0.3)
     assert x[labels == 1, 0].mean() > x[y, 0].mean() + 0.5
-    for wrong in (np.ones(3), np.zeros(N), np.full(N, np.nan)):
+    # Of unlabelled rows it need not be known.
+    gaps = pd.Series(np.where(labels == 1, weight, np.nan)).astype("Float64").astype(object)
+    assert np.array_equal(by_propensity(labels, gaps, None, seed=0)[0], kept)
+    for wrong in (np.ones(3), np.zeros(N), np.full(N, np.nan), ["high"] * N, pd.Series(["high"] * N)):
         with pytest.raises(InputError, match="propensity"):
             by_propensity(labels, wrong, None, seed=0)
 

@@ -152,8 +152,9 @@ class TableEncoder:
             is_text = {_LEFT_OUT["text"], _LEFT_OUT["identifier"]} & set(left_out.values())
             mend = "if one of them holds texts, name it as the text column (text=, --text), or fit a list of its texts"
             hint = f"; {mend}" if is_text else ""
-            if list(left_out.values()) == [_LEFT_OUT["unsupported"]]:
-                hint = "; if its lists are embeddings, say so (kind='embedding', --kind embedding)"
+            if _LEFT_OUT["unsupported"] in left_out.values():  # a file of embeddings often has names of its rows, too
+                alone = "" if len(left_out) == 1 else ", and name or drop the other columns (--id, --drop)"
+                hint = f"; if lists are embeddings, say so (kind='embedding', --kind embedding){alone}"
             raise InputError(f"no column of the table can be used ({reasons}){hint}")
         lost = {name: reason for name, reason in left_out.items() if reason in _LOSSES}
         said = (f"column {name!r} is not learned from: {reason}" for name, reason in lost.items())

@@ -62,8 +62,8 @@ class TableFile(Protocol):
     ) -> Iterator[pd.DataFrame]:
         """The rows in frames of about `rows` rows, or in as few as possible (None).
 
-        `as_text` names columns that keep their spelling (007 stays 007), `decimal` is the mark for plain numbers; both
-        matter only where the file does not tell numbers from text.
+        `as_text` names columns that keep their spelling: 007 stays 007, and 17 stays 17 where other rows have no
+        number. `decimal` is the mark for plain numbers; it matters only where the file does not tell numbers from text.
         """
 
 

@@ -206,6 +206,13 @@ def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.f
         return _stacked(features.iloc[:, 0], path)
     wrong = [name for name in features.columns if not pd.api.types.is_numeric_dtype(features[name])]
     if wrong:
+        lists = [name for name in wrong if column_kind(features[name]) == "unsupported"]
+        if lists:
+            others = [name for name in features.columns if name != lists[0]]
+            raise InputError(
+                f"{path}: kind='embedding' needs numeric columns, or one column of lists alone; if {lists[0]!r} is "
+                f"that column, {first_of([repr(name) for name in others])} must be named otherwise (id= or drop=)"
+            )
         raise InputError(f"{path}: kind='embedding' needs numeric columns; {wrong[:5]} are not (drop= or id= them)")
     return features.to_numpy(dtype=np.float32, na_value=np.nan)
 

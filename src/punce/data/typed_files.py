@@ -6,9 +6,9 @@ import io
 import json
 import sqlite3
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,12 +43,16 @@ class WholeTable(_Typed):
     frame: pd.DataFrame
     notes: list[str]
     hint: str = ""
+    spelled: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+    """Whole numbers with gaps, as text: pandas makes floats of them, and 17 would be the row 17.0."""
 
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
     ) -> Iterator[pd.DataFrame]:
         """Slices of the frame."""
         frame = self.frame if columns is None else self.frame[columns]
+        if spelled := {name: self.spelled[name] for name in as_text if name in self.spelled and name in frame}:
+            frame = frame.assign(**spelled)
         for start in range(0, max(len(frame), 1), rows or max(len(frame), 1)):
             yield frame.iloc[start : start + (rows or len(frame))].reset_index(drop=True)
 
@@ -82,10 +86,10 @@ class ParquetFiles(_Typed):
             parquet = _open_parquet(file)
             try:  # without pandas' metadata a stored index stays a column, as the header says
                 if rows is None:
-                    yield _plain_frame(parquet.read(columns=columns))
+                    yield _plain_frame(parquet.read(columns=columns), as_text)
                     continue
                 for batch in parquet.iter_batches(batch_size=rows, columns=columns):
-                    yield _plain_frame(batch)
+                    yield _plain_frame(batch, as_text)
             except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
                 raise unreadable(file, error) from error
 
@@ -127,11 +131,21 @@ def _open_parquet(path: Path) -> Any:
         raise unreadable(path, error) from error
 
 
-def _plain_frame(table: Any) -> pd.DataFrame:
+def _plain_frame(table: Any, as_text: Collection[str] = ()) -> pd.DataFrame:
     """A table or batch of Arrow as a frame. It is checked first: Arrow believes what a file says of its own bytes."""
     table.validate(full=True)
     frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas()  # pandas' notes in it are not needed
-    return frame
+    spelled = _spelled(table, as_text)
+    return frame.assign(**spelled) if spelled else frame
+
+
+def _spelled(table: Any, names: Collection[str]) -> dict[str, pd.Series[Any]]:
+    """Columns of whole numbers with gaps as text: floats of large ones would give many rows one name."""
+    import pyarrow as pa
+
+    own = {name: table.column(k) for k, name in enumerate(table.schema.names) if name in names}
+    gaps = {name: column for name, column in own.items() if pa.types.is_integer(column.type) and column.null_count}
+    return {name: column.cast(pa.string()).to_pandas() for name, column in gaps.items()}
 
 
 def open_arrow(path: Path, asked: FileOptions) -> WholeTable:
@@ -149,9 +163,10 @@ def open_arrow(path: Path, asked: FileOptions) -> WholeTable:
         names = [str(name) for name in table.column_names]
         # names that occur twice are refused later
         frame = _plain_frame(table.rename_columns([str(k) for k in range(len(names))]))
+        spelled = _spelled(table, names)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
-    return WholeTable(path, names, frame.set_axis(names, axis=1), [])
+    return WholeTable(path, names, frame.set_axis(names, axis=1), [], spelled=spelled)
 
 
 # --- Excel ------------------------------------------------------------------------------------------------------------
@@ -217,7 +232,17 @@ def open_json(path: Path, asked: FileOptions) -> WholeTable:
         raise InputError(f"{path} is empty")
     _refuse_sparse(records, path)
     frame = pd.DataFrame.from_records(records)
-    return WholeTable(path, [str(name) for name in frame.columns], frame, [note] if note else [])
+    floats = [str(name) for name, kind in frame.dtypes.items() if kind == "float64"]
+    spelled = {name: own for name in floats if (own := _spelled_records(name, records)) is not None}
+    return WholeTable(path, [str(name) for name in frame.columns], frame, [note] if note else [], spelled=spelled)
+
+
+def _spelled_records(name: str, records: list[dict[str, Any]]) -> pd.Series[Any] | None:
+    """A column of whole numbers with gaps as text; None for any other."""
+    values = [record.get(name) for record in records]
+    if any(value is not None and type(value) is not int for value in values):
+        return None
+    return pd.Series([None if value is None else str(value) for value in values], dtype="str")
 
 
 def _refuse_sparse(records: list[dict[str, Any]], path: Path) -> None:
@@ -271,7 +296,8 @@ class SqliteTable(_Typed):
             asked, size, how = columns or self.names, rows, " NOT INDEXED"
         else:
             asked, size, how = self.names, rows or (_ROWS_AT_ONCE if columns else None), ""
-        query = f"SELECT {', '.join(map(_quoted, asked))} FROM {_quoted(self.table)}{how}"
+        wanted = (_as_spelled(name) if name in as_text else _quoted(name) for name in asked)
+        query = f"SELECT {', '.join(wanted)} FROM {_quoted(self.table)}{how}"
         try:
             with closing(_connected(self.path)) as database:
                 found = pd.read_sql_query(query, database, chunksize=size)
@@ -324,6 +350,12 @@ def _connected(path: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _as_spelled(name: str) -> str:
+    """A column whose whole numbers come as text: beside gaps pandas would make floats of them."""
+    own = _quoted(name)
+    return f"CASE typeof({own}) WHEN 'integer' THEN CAST({own} AS TEXT) ELSE {own} END AS {own}"
 
 
 def _quoted(name: str) -> str:

@@ -38,7 +38,7 @@ from punce.judging.gap import (
 from punce.judging.metrics import MixMetrics, PUMetrics
 from punce.judging.ranking import auc_between
 from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given
-from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.labels import POSITIVE, UNLABELLED, Labels, floats_of
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario
 
@@ -303,7 +303,7 @@ def by_propensity(
     """
     if propensity is None:
         return np.ones(len(labels), dtype=bool), weights
-    chance, is_p = np.asarray(propensity, dtype=np.float64), labels == POSITIVE
+    chance, is_p = floats_of(propensity, "propensity"), labels == POSITIVE
     if chance.shape != labels.shape:
         raise InputError(f"propensity must be one number for each of {len(labels)} rows, got shape {chance.shape}")
     if not (np.isfinite(chance[is_p]).all() and (chance[is_p] > 0.0).all()):

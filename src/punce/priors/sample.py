@@ -136,9 +136,11 @@ class EqualScoresError(InputError):
 def split_scores(scores: Float, is_p: npt.NDArray[np.bool_], notes: tuple[str, ...] = ()) -> Scores:
     """Scores of the two groups; refuses scores that cannot rank."""
     if scores.min() == scores.max():
+        n_p = int(is_p.sum())
         raise EqualScoresError(
-            f"all {len(scores)} scores are equal to {scores[0]:g}, so nothing tells labelled from unlabelled rows: "
-            "the share of positives cannot be estimated; give more informative features or scores"
+            f"all {len(scores)} scores are equal to {scores[0]:g}, so nothing tells {n_p} labelled from "
+            f"{len(scores) - n_p} unlabelled rows: the share of positives cannot be estimated; give more rows, or more "
+            "informative features or scores"
         )
     return Scores(scores[is_p], scores[~is_p], notes)
 
