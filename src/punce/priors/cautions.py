@@ -40,8 +40,8 @@ def about_scores(sample: Sample) -> list[str]:
     auc = area_under_curve(sample.scores.p, sample.scores.u)
     if auc < _HARDLY_SEPARABLE:
         cautions.append(
-            f"labelled and unlabelled rows look almost alike (held-out AUC {auc:.2f}): either nearly every unlabelled "
-            "row is positive, or the features say nothing about the class and the share cannot be known from them; "
+            f"held-out scores hardly rank labelled rows above unlabelled ones (AUC {auc:.2f}, chance is 0.50): either "
+            "nearly every unlabelled row is positive, or the features say nothing about the class and the share cannot be known from them; "
             "check with a few rows labelled by hand, or give better features"
         )
     region = top_region(sample.scores)

@@ -4,7 +4,7 @@ Little: shifted by up to two pixels and, where mirror images mean the same, mirr
 grey square somewhere. Whitening takes out what neighbouring pixels share, so that a network trains in fewer steps. A
 change is a function of the seed, the epoch and the row alone, as those of all views are.
 
-Shapes: b pictures of C channels, H × W pixels.
+Shapes: b pictures of C channels (1 or 3), H × W pixels.
 """
 
 from __future__ import annotations
