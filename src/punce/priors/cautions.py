@@ -41,8 +41,8 @@ def about_scores(sample: Sample) -> list[str]:
     if auc < _HARDLY_SEPARABLE:
         cautions.append(
             f"held-out scores hardly rank labelled rows above unlabelled ones (AUC {auc:.2f}, chance is 0.50): either "
-            "nearly every unlabelled row is positive, or the features say nothing about the class and the share cannot be known from them; "
-            "check with a few rows labelled by hand, or give better features"
+            "nearly every unlabelled row is positive, or the features say nothing about the class and the share cannot "
+            "be known from them; check with a few rows labelled by hand, or give better features"
         )
     region = top_region(sample.scores)
     if region is not None and region.suspicious:
