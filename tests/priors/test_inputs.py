@@ -93,7 +93,7 @@ def test_one_row_cannot_be_held_out(n_p: int, n_u: int, words: str) -> None:
 
 def test_a_single_value_among_gaps_tells_nothing() -> None:
     frame = pd.DataFrame({"a": [1.0, *[np.nan] * 59]})
-    with pytest.raises(InputError, match="nothing tells labelled from unlabelled rows"):
+    with pytest.raises(InputError, match="nothing tells 20 labelled from 40 unlabelled rows"):
         estimate_prior(frame, np.arange(60) % 3 == 0)
 
 
