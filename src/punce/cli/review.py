@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from punce.product.review.job import Goal, State
     from punce.product.review.run import ScoredRun
 
-_ROWS = "Rows to draw; 60 for the first draw, later only if given."
+_ROWS = "Rows to draw; 60 for the first draw, or if --serve finds no row to judge; else only if given."
 _FOR = "Which number the rows should estimate best: share, precision, recall or accuracy."
 _VERDICTS = "A file with verdicts (yes, no, unsure or empty); may be repeated."
 _STOP = "Say whether enough rows are judged for this: precision±0.03 (or precision+-0.03)."
@@ -61,10 +61,13 @@ def review(
         ("--out", out is not None, is_written, "rows that are written to a file"),
         ("--show-probability", show_probability, serve or is_written, "rows that are shown"),
     )
+    judge = None if judge is None else _name_of(judge)
     goal = Goal.of(stop_when) if stop_when else None
     wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
     scored, console = scored_run(run), Terminal()
     scored = scored if data is None else moved_to(scored, str(existing(data)))
+    if not serve:  # before verdicts are taken: a refusal must change nothing
+        _refuse_without_rows(scored, rows, aim=quantity, out=out, show_probability=show_probability)
     if out is not None:
         check_review_file(scored, out)  # before rows are drawn for it
     if verdicts:
@@ -72,7 +75,7 @@ def review(
     target = out or run / "review" / "review.csv"
     if is_written and rows is not None:
         check_open_verdicts(scored, target)
-    is_drawn = _draw(console, scored, wanted, rows, seed, is_served=serve)
+    is_drawn = _draw(console, scored, wanted, rows, seed, is_served=serve, judge=judge)
     _refuse_unused(("--for", quantity is not None, is_drawn, "a draw; add --rows"))
     if serve:
         from punce.product.review.server import serve_review
@@ -90,6 +93,30 @@ def _refuse_unused(*options: tuple[str, bool, bool, str]) -> None:
             raise InputError(f"{name} has no effect here: it needs {needs}")
 
 
+def _name_of(judge: str) -> str:
+    """The name of a judge. An empty one would be that of the file or the page, whose last word it then replaces."""
+    if not judge.strip():
+        raise InputError("--judge is empty; give the name of the person, or leave it out")
+    return judge.strip()
+
+
+def _refuse_without_rows(
+    scored: ScoredRun, rows: int | None, *, aim: str | None, out: Path | None, show_probability: bool
+) -> None:
+    """Refuse an aim where nothing will be drawn, and a file or a column of it where no row is left to be written."""
+    from punce.product.review.job import state_of
+
+    state = state_of(scored)
+    is_drawn = rows is not None or state is None
+    is_left = is_drawn or bool(state and state.open)
+    judged = "rows to judge, and all that were drawn are judged; add --rows"
+    _refuse_unused(
+        ("--for", aim is not None, is_drawn, "a draw; add --rows"),
+        ("--out", out is not None, is_left, judged),
+        ("--show-probability", show_probability, is_left, judged),
+    )
+
+
 def _take(console: Terminal, scored: ScoredRun, verdicts: list[Path], judge: str | None) -> None:
     from punce.product.review.job import take_verdicts
 
@@ -99,12 +126,21 @@ def _take(console: Terminal, scored: ScoredRun, verdicts: list[Path], judge: str
     console.print(f"{number_of(new, 'verdict', 'verdicts')} taken", **_PLAIN)
 
 
-def _draw(console: Terminal, scored: ScoredRun, quantity: Any, rows: int | None, seed: int, *, is_served: bool) -> bool:
-    """Whether rows were drawn: the first time, and later only when asked for. What is open should be judged first."""
-    from punce.product.review.job import draw_rows, state_of
+def _draw(
+    console: Terminal,
+    scored: ScoredRun,
+    quantity: Any,
+    rows: int | None,
+    seed: int,
+    *,
+    is_served: bool,
+    judge: str | None,
+) -> bool:
+    """Whether rows were drawn: the first time, when asked for, or for a page on which nothing is open to the judge."""
+    from punce.product.review.job import draw_rows, open_to, state_of
 
     state = state_of(scored)
-    if rows is None and state is not None and (state.open or not is_served):
+    if rows is None and state is not None and (not is_served or open_to(state, judge)):
         return False
     plan = draw_rows(scored, scored.data(), quantity, rows or _FIRST_ROWS, seed)
     drawn = len(plan.rounds[-1].drawn)
@@ -114,6 +150,7 @@ def _draw(console: Terminal, scored: ScoredRun, quantity: Any, rows: int | None,
 
 def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probability: bool) -> None:
     from punce.product.review.job import state_of, write_open_rows
+    from punce.storage.files import as_argument
 
     state = state_of(scored)
     if state is None or not state.open:
@@ -121,8 +158,9 @@ def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probabili
     write_open_rows(state, scored.data(), target, show_probability=show_probability)
     console.print(f"{number_of(len(state.open), 'row', 'rows')} to judge: {target}", **_PLAIN)
     console.print("fill in the column verdict (yes, no, or leave it empty), then", **_PLAIN)
-    console.print(f"    punce review {scored.folder} --verdicts {target}", **_PLAIN)
-    console.print(f"or judge on a page: punce review {scored.folder} --serve", **_PLAIN)
+    command = f"punce review {as_argument(scored.folder)}"
+    console.print(f"    {command} --verdicts {as_argument(target)}", **_PLAIN)
+    console.print(f"or judge on a page: {command} --serve", **_PLAIN)
 
 
 def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:

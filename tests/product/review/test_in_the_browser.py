@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -31,8 +32,14 @@ class Visit(Watched):
         """Type the true verdict of the next `n` rows."""
         for _ in range(n):
             name = self.page.inner_text("#card h1")
-            self.page.keyboard.press("y" if truth_of()[int(name.split()[1])] else "n")
-            self.page.wait_for_function("name => document.querySelector('#card h1').textContent !== name", arg=name)
+            self.press("y" if truth_of()[int(name.split()[1])] else "n")
+
+    def press(self, key: str) -> None:
+        """Press a key that leads to another card, and wait for that card."""
+        name = self.page.inner_text("#card h1")
+        self.page.keyboard.press(key)
+        self.page.wait_for_function("name => document.querySelector('#card h1').textContent !== name", arg=name)
+        self.page.wait_for_timeout(50)  # a key that comes before the page is done with the last one is ignored
 
 
 @contextmanager
@@ -41,12 +48,14 @@ def serving(run: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], s
     line = [sys.executable, "-m", "punce", "review", str(run), "--serve", *options]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"}) as process:
         assert process.stdout is not None
-        for text in process.stdout:
-            if found := re.search(r"http://127\.0\.0\.1:\d+/#\S+", text):
-                yield process, found[0]
-                break
-        if process.poll() is None:
-            process.kill()
+        try:
+            for text in process.stdout:
+                if found := re.search(r"http://127\.0\.0\.1:\d+/#\S+", text):
+                    yield process, found[0]
+                    break
+        finally:  # also where the test failed, which would else wait for the server for ever
+            if process.poll() is None:
+                process.kill()
 
 
 @pytest.fixture
@@ -93,6 +102,80 @@ def test_a_card_is_judged_by_keyboard_and_nothing_in_it_runs(
         assert said[2] == "unsure"
 
 
+def test_a_row_that_cannot_be_shown_is_not_judged(run: Path, visit: Any) -> None:
+    with serving(run, "--rows", "12") as (_, link):
+        page = visit(link).page
+        page.route("**/row?*", lambda route: route.abort())
+        for _ in range(2):
+            page.keyboard.press("y")
+            page.wait_for_selector("#problem:not([hidden])")
+            page.wait_for_function("() => document.querySelector('#card').childElementCount === 0")
+            page.wait_for_timeout(200)  # a key is ignored while the page is busy with the one before
+        page.unroute("**/row?*")
+        page.keyboard.press("y")
+        page.wait_for_selector("#card h1")
+        assert page.inner_text("#count") == "1 of 12 judged"
+        assert len(ReviewFolder(run).verdicts()) == 1
+
+
+def test_the_last_card_counts_skipped_rows_and_leads_back(run: Path, visit: Any) -> None:
+    with serving(run, "--rows", "3") as (_, link):
+        seen = visit(link)
+        seen.press("ArrowRight")
+        seen.judge(2)
+        assert seen.page.inner_text("#card h1") == "No more rows; 1 of 3 are not judged yet."
+        assert seen.page.locator("button:visible").count() == 1
+        seen.page.click("button:visible")
+        seen.page.wait_for_selector("#card .said")
+        seen.page.reload()
+        seen.page.wait_for_selector("#desk[aria-busy=false]")
+        seen.judge(1)
+        for _ in range(2):
+            seen.press("ArrowRight")
+        assert seen.page.inner_text("#card h1") == "All rows are judged."
+
+
+def test_the_new_link_of_a_server_that_was_started_again_opens_in_the_same_tab(run: Path, visit: Any) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with serving(run, "--rows", "3", "--port", port) as (_, link):
+        seen = visit(link)
+        seen.judge(1)
+    with serving(run, "--port", port) as (_, link):
+        seen.page.keyboard.press("y")
+        seen.page.wait_for_selector("#problem:not([hidden])")
+        seen.page.goto(link)
+        seen.page.wait_for_selector("#problem", state="hidden")
+        seen.judge(2)
+        assert seen.page.inner_text("#count") == "3 of 3 judged"
+
+
+def test_the_arrow_that_scrolls_a_long_text_is_no_verdict(run: Path, visit: Any) -> None:
+    shown = {"name": "long", "picture": False, "text": "word\n" * 500}
+    with serving(run, "--rows", "12") as (_, link):
+        page = visit(link).page
+        page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("() => document.querySelector('#card h1').textContent === 'long'")
+        page.keyboard.press("ArrowDown")
+        page.wait_for_function("() => document.querySelector('#card').scrollTop > 0")
+        assert ReviewFolder(run).verdicts() == []
+        page.keyboard.press("n")
+        page.wait_for_function("() => document.querySelector('#count').textContent === '1 of 12 judged'")
+
+
+def test_a_picture_that_is_missing_is_said_on_its_own_card(run: Path, visit: Any) -> None:
+    shown = {"name": "a.png", "picture": True, "text": None}
+    with serving(run, "--rows", "12") as (_, link):
+        page = visit(link).page
+        page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector("#card .problem")
+        assert page.inner_text("#card h1") == "a.png"
+        assert page.inner_text("#card .problem") == "this row has no picture"
+
+
 @pytest.mark.slow
 def test_a_killed_server_loses_nothing_and_its_page_says_so(run: Path, visit: Any) -> None:
     with serving(run, "--rows", "20") as (process, link):
@@ -123,7 +206,7 @@ def test_the_whole_loop(tmp_path: Path, visit: Any) -> None:
         seen = visit(link)
         assert seen.page.inner_text("#count") == "15 of 40 judged"
         seen.judge(25)
-        seen.page.wait_for_function("document.querySelector('#goal').textContent.includes('enough')")
+        seen.page.wait_for_function("() => document.querySelector('#goal').textContent.includes('enough')")
         os.kill(process.pid, signal.SIGINT)
         time.sleep(0.5)
         assert process.stdout is not None

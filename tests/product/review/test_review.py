@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 
 from punce.cli.fit import _say_outcome
+from punce.cli.review import _draw
 from punce.cli.terminal import Terminal
 from punce.errors import InputError
 from punce.judging.sampling import QUANTITIES
@@ -20,7 +23,7 @@ from punce.product.review.job import Goal, State, draw_rows, gain, is_reached, p
 from punce.product.review.page import judged_by_people
 from punce.product.review.refit import reviewed_rows
 from punce.product.review.run import scored_run
-from punce.product.review.store import Before, ReviewFolder
+from punce.product.review.store import Before, ReviewFolder, Verdict
 from punce.report import ReportContent
 from punce.report.content import Interval
 from tests.copies import punce_command
@@ -80,11 +83,28 @@ def test_verdicts_that_contradict_the_labels_are_said_to(tmp_path: Path) -> None
     assert contradicts.share == contradicts.audit.share
 
 
-def test_an_aim_without_a_draw_is_refused(run: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "needs"),
+    [
+        (("--for", "recall"), "a draw; add --rows"),
+        (("--out", "more.csv"), "rows to judge, and all that were drawn are judged; add --rows"),
+        (("--show-probability",), "rows to judge, and all that were drawn are judged; add --rows"),
+    ],
+)
+def test_an_option_without_rows_is_refused(option: tuple[str, ...], needs: str, run: Path) -> None:
     reviewed(run, 12)
-    done = punce_command("review", run, "--for", "recall")
+    done = punce_command("review", run, *option)
     assert done.returncode == 2
-    assert "--for has no effect here: it needs a draw; add --rows" in done.stderr
+    assert f"{option[0]} has no effect here: it needs {needs}" in done.stderr
+
+
+def test_a_refused_aim_takes_no_verdicts(run: Path, tmp_path: Path) -> None:
+    assert punce_command("review", run, "--rows", 12).returncode == 0
+    filled = filled_in(run / "review" / "review.csv", tmp_path / "filled.csv")
+    done = punce_command("review", run, "--verdicts", filled, "--for", "recall")
+    assert done.returncode == 2
+    assert "verdicts taken" not in done.stdout
+    assert not ReviewFolder(run).verdicts()
 
 
 @pytest.mark.parametrize("text", ["precision±0.03", "precision+-0.03", "precision +/- 0.03", "precision=3%"])
@@ -236,6 +256,7 @@ def test_after_a_refit_it_is_said_what_was_gained_for_how_many_verdicts(run: Pat
         (["--stop-when", "soon"], "--stop-when must name"),
         (["--verdicts", "nowhere.csv"], "no review yet"),
         (["--port", "8000"], "--port has no effect here: it needs --serve"),
+        (["--serve", "--judge", " "], "--judge is empty"),
         (["--judge", "ann"], "--judge has no effect here"),
         (["--serve", "--out", "rows.csv"], "--out has no effect here"),
         (["--verdicts", "nowhere.csv", "--show-probability"], "--show-probability has no effect here"),
@@ -259,6 +280,13 @@ def test_neither_the_file_of_the_run_nor_another_file_is_replaced(run: Path, tmp
         assert why in done.stderr
         assert path.read_bytes() == before
     assert not (run / "review" / "draw.json").exists()
+
+
+def test_a_command_to_copy_has_paths_with_spaces_in_quotes(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "my rows.csv"
+    said = punce_command("review", run, "--rows", 5, "--out", file).stdout
+    (command,) = (line for line in said.splitlines() if "--verdicts" in line)
+    assert shlex.split(command) == ["punce", "review", str(run), "--verdicts", str(file)]
 
 
 def test_a_refused_draw_draws_nothing(run: Path) -> None:
@@ -288,6 +316,19 @@ def test_two_people_whose_files_have_one_name_are_not_one_person(run: Path, tmp_
     assert new == 12
     assert note.startswith("12 verdicts of review.csv changed between yes and no")
     assert take_verdicts(scored, files[1:], "bob") == (12, [])
+
+
+def test_a_named_judge_gets_the_rows_of_others_before_new_ones_are_drawn(tmp_path: Path) -> None:
+    run = finished_run(tmp_path / "run", write_table(tmp_path / "table.csv", n=40))
+    scored = scored_run(run)
+    plan = draw_rows(scored, scored.data(), "share", 40, seed=0)
+    ReviewFolder(run).append(Verdict(key, "yes", "page") for key in plan.drawn)
+    draw = partial(_draw, Terminal(), scored, "share", None, 0, is_served=True)
+    assert not draw(judge="bob")
+    ReviewFolder(run).append(Verdict(key, "no", "bob") for key in plan.drawn)
+    for judge in ("bob", None):
+        with pytest.raises(InputError, match="every unlabelled row is drawn already"):
+            draw(judge=judge)
 
 
 def test_a_file_that_moved_can_be_named(run: Path, tmp_path: Path) -> None:

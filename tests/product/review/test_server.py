@@ -16,6 +16,7 @@ from PIL import Image
 
 from punce.data.image_files import ImageFiles
 from punce.data.user_data import UserData
+from punce.errors import InputError
 from punce.product.review.files import picture_of
 from punce.product.review.job import draw_rows
 from punce.product.review.run import scored_run
@@ -138,6 +139,24 @@ def test_a_row_shows_its_columns_and_no_probability_unless_asked_for(client: Cli
     assert client.ask(f"/picture?key={key}")[0] == 404
 
 
+def test_whole_numbers_of_a_row_keep_all_their_digits(client: Client) -> None:
+    desk = client.server.desk
+    desk.data = UserData(
+        "table",
+        pd.DataFrame({"account": [12345678901234567] * 400, "rate": [0.5] * 400, "gone": [None] * 400}),
+        None,
+        pd.RangeIndex(400),
+        "rows",
+    )
+    client.open()
+    key = client.ask("/state")[1]["cards"][0]["key"]
+    assert client.ask(f"/row?key={key}")[1]["columns"] == [
+        ["account", "12345678901234567"],
+        ["rate", "0.5"],
+        ["gone", None],
+    ]
+
+
 def test_another_person_judges_all_rows_again(client: Client) -> None:
     client.open()
     key = client.ask("/state")[1]["cards"][0]["key"]
@@ -173,3 +192,22 @@ def test_pictures_are_made_anew(tmp_path: Path) -> None:
     shown = picture_of(array, 0, 900)
     assert shown is not None
     assert shown.size == (9, 9)
+
+
+def test_a_picture_is_shown_as_the_fit_reads_it(tmp_path: Path) -> None:
+    """Deep grey is brought to 8 bits, where convert() alone gives white, and a photograph is turned upright."""
+    deep = np.linspace(0, 65_535, 64 * 64).reshape(64, 64).astype(np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    turned = Image.new("RGB", (40, 20), "red")
+    turned.getexif()[0x0112] = 6  # orientation: a quarter turn
+    turned.save(tmp_path / "turned.jpg", exif=turned.getexif())
+    (tmp_path / "spoilt.png").write_bytes(b"no picture")
+    names = ("deep.png", "turned.jpg", "spoilt.png")
+    data = UserData("image", ImageFiles(tmp_path, names, 8, 3), None, pd.Index(names), "pictures")
+    grey, upright = picture_of(data, 0, 900), picture_of(data, 1, 900)
+    assert grey is not None
+    assert upright is not None
+    assert np.asarray(grey).mean() == pytest.approx(127, abs=2)
+    assert upright.size == (20, 40)
+    with pytest.raises(InputError, match=r"spoilt\.png cannot be shown"):
+        picture_of(data, 2, 900)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,28 @@ def test_a_line_that_was_cut_off_costs_only_itself(tmp_path: Path) -> None:
     assert [one.key for one in folder.verdicts()] == ["a", "b"]
     folder.append([Verdict("d", UNSURE, "ann")])
     assert [one.key for one in folder.verdicts()] == ["a", "b", "d"]
+
+
+def test_first_verdicts_are_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    def cut_off() -> Iterator[Verdict]:
+        yield Verdict("a", YES, "ann")
+        raise KeyboardInterrupt
+
+    folder = ReviewFolder(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        folder.begin(cut_off())
+    assert not folder.log.exists()
+    folder.begin([Verdict("a", YES, "ann"), Verdict("b", NO, "ann")])
+    folder.begin([Verdict("c", NO, "ann")])
+    assert [one.key for one in folder.verdicts()] == ["a", "b"]
+
+
+def test_a_line_that_is_no_verdict_is_skipped(tmp_path: Path) -> None:
+    folder = ReviewFolder(tmp_path)
+    folder.append([Verdict("a", YES, "ann")])
+    with folder.log.open("a") as file:
+        file.write('{"key": ["b"], "verdict": "yes", "who": "ann"}\n{"key": "c", "verdict": "yes", "who": null}\n[]\n')
+    assert list(settle(folder.verdicts(), ["a", "b", "c"]).positive) == ["a"]
 
 
 def test_the_last_word_of_each_person_and_then_the_majority_counts() -> None:

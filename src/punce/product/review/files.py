@@ -13,11 +13,12 @@ from PIL import Image
 
 from punce.data import UserData
 from punce.data.image_files import ImageFiles
+from punce.data.pictures import Pixels, decode
 from punce.data.tables import open_table, read_frame
 from punce.errors import InputError, number_of
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, Verdict
 from punce.report.rows import as_picture
-from punce.storage.files import existing, replacing, write_text
+from punce.storage.files import as_argument, existing, replacing, write_text
 from punce.storage.formulas import defused, restored
 
 _YES = {"yes", "y", "1", "true", "t", "positive", "pos", "+", "x", "wahr", "vrai", "ja", "oui", "si", "sí"}
@@ -97,7 +98,8 @@ def refuse_to_lose(path: Path, known: Iterable[Verdict], drawn: dict[str, DrawnR
     # A verdict whose row is not found cannot have been handed in.
     filled, lost = (filled, []) if "key" in filled else _with_keys(filled, drawn)
     if lost or any((one.key, one.verdict) not in told for one in _verdicts_in(filled, "").verdicts):
-        raise InputError(f"{path} holds verdicts that were not handed in; do so with --verdicts {path}, or use --out")
+        command = f"--verdicts {as_argument(path)}"
+        raise InputError(f"{path} holds verdicts that were not handed in; do so with {command}, or use --out")
 
 
 def read_verdicts(path: Path, drawn: dict[str, DrawnRow], who: str | None) -> VerdictFile:
@@ -219,12 +221,27 @@ def picture_of(data: UserData, row: int, largest: int) -> Image.Image | None:
         return None
     if not isinstance(data.features, ImageFiles):
         picture = as_picture(np.asarray(data.features[row]))
-    else:
-        file = data.features.folder / data.features.names[row]
-        try:
-            with Image.open(file) as opened:
-                picture = opened.convert("RGB")
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise InputError(f"{file} cannot be shown: {error}") from error
-    picture.thumbnail((largest, largest))
-    return picture
+        picture.thumbnail((largest, largest))
+        return picture
+    name = data.features.names[row]
+    pixels = decode(data.features.folder / name, name, _Whole(largest))  # as the fit reads it: depth and rotation, too
+    if isinstance(pixels, str):
+        raise InputError(f"{data.features.folder / name} cannot be shown: {pixels}")
+    return Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A picture in colour, in its own proportions, no larger than `largest` pixels a side."""
+
+    largest: int
+
+    def enough(self) -> int:
+        """It is never enlarged."""
+        return self.largest
+
+    def apply(self, picture: Image.Image) -> Pixels:
+        """Shape: (3, H, W)."""
+        shown = picture.convert("RGB")
+        shown.thumbnail((self.largest, self.largest))
+        return np.asarray(shown, dtype=np.uint8).transpose(2, 0, 1)

@@ -36,7 +36,7 @@ from punce.product.review.store import (
     taken_rows,
 )
 from punce.report.json_tree import encode
-from punce.storage.files import file_and_table, refuse_to_replace_input, write_text
+from punce.storage.files import as_argument, file_and_table, refuse_to_replace_input, write_text
 
 _FEWEST = 10  # verdicts below which nothing is said: every interval would be "anything"
 _GOAL = re.compile(r"\s*(\w+)\s*(?:±|\+/?-|=)\s*([0-9.]+)\s*(%?)\s*")
@@ -136,6 +136,14 @@ def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None
     return State(run, plan, settled, found, share)
 
 
+def open_to(state: State, who: str | None) -> list[DrawnRow]:
+    """Rows that the page has left for a person; a named one judges alone, whatever others have said of a row."""
+    if who is None:
+        return state.open
+    own = {one.key for one in ReviewFolder(state.run.folder).verdicts() if one.who == who}
+    return [drawn for key, drawn in state.plan.drawn.items() if key not in own]
+
+
 def _audit(run: ScoredRun, plan: Plan, settled: Settled, called: Flags) -> Audit | None:
     """What these verdicts show; None where they are too few. Shape: called (N,)."""
     if len(settled.positive) < _FEWEST:
@@ -213,7 +221,7 @@ def take_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tup
     folder = ReviewFolder(run.folder)
     plan = folder.plan()
     if plan is None:
-        raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {run.folder}")
+        raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {as_argument(run.folder)}")
     if who is None:
         _refuse_same_names(files)
     # All files are read before anything is written: a file that is refused leaves no half of a hand-in behind.
@@ -273,12 +281,13 @@ def finding(state: State) -> str:
     if names:
         said = state.run.claims[names[0]]
         found = state.audit.of(names[0])
-        cause = "the labelled rows are probably no random sample of the positives"
+        cause = "the labelled rows are no random sample of the positives"
         if state.run.prior_was_given and not state.run.was_judged:
             cause = f"the given share of positives does not fit, or {cause}"
+        also = f"; they also contradict {', '.join(names[1:])}" if len(names) > 1 else ""
         return (
-            f"The judged rows contradict what the labels say ({', '.join(names)}: {names[0]} was said to be "
-            f"{said.value:.3f} and is {found.value:.3f}, {found.low:.3f} to {found.high:.3f}): {cause}. "
+            f"The judged rows contradict what the labels say: {names[0]} was said to be {said.value:.3f} and is "
+            f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f}){also}. Most likely {cause}. "
             "Trust the judged numbers."
         )
     agreed = state.share or share

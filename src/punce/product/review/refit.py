@@ -16,6 +16,7 @@ from punce.product.review.job import State, state_of, write_audit
 from punce.product.review.page import as_interval, show_on_page
 from punce.product.review.run import check_same, content_hashes, label_hash, moved_to, scored_run
 from punce.product.review.store import Before, Plan, ReviewFolder, new_code
+from punce.storage.files import as_argument
 
 Share = tuple[float, float, float]
 
@@ -61,8 +62,7 @@ class Reviewed:
         plan = state.plan
         folder = ReviewFolder(out)
         folder.write(Plan(new_code(), plan.rows, plan.labels, plan.rounds, (*plan.before, before)))
-        if not folder.log.exists():  # a fit that was killed after this point comes here again
-            folder.append(ReviewFolder(state.run.folder).verdicts())
+        folder.begin(ReviewFolder(state.run.folder).verdicts())  # a fit that was killed after this comes here again
 
 
 def reviewed_rows(review: Path, source: DataOptions, data: UserData) -> Reviewed:
@@ -70,7 +70,7 @@ def reviewed_rows(review: Path, source: DataOptions, data: UserData) -> Reviewed
     run = scored_run(review)
     state = state_of(run)
     if state is None or not state.settled.positive:
-        raise InputError(f"{review} has no verdicts yet; judge rows with punce review {review}")
+        raise InputError(f"{review} has no verdicts yet; judge rows with punce review {as_argument(review)}")
     assert data.labels is not None
     # Read as the run read it: dropping a column for the new fit is no change of the file.
     _check_rows(state, moved_to(run, source.path).data())

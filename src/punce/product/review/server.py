@@ -33,6 +33,7 @@ from punce.report.json_tree import encode
 from punce.report.page import asset, content_policy, page_environment
 from punce.report.rows import plain_cell
 from punce.report.words import SHARES, printable
+from punce.storage.files import as_argument
 
 _PACKAGE = "punce.product.review"
 _LONGEST_BODY = 4096
@@ -99,10 +100,9 @@ class Desk:
         if self.data.kind == "text":
             shown["text"] = printable(str(self.data.features[drawn.row])[:_LONGEST_TEXT])
         if isinstance(self.data.features, pd.DataFrame):
-            line = self.data.features.iloc[drawn.row, :_MOST_COLUMNS]
-            shown["columns"] = [
-                [printable(str(name)), plain_cell(value, _LONGEST_TEXT)] for name, value in line.items()
-            ]
+            # Column by column, because a row of a frame turns whole numbers beside others into floats.
+            columns = self.data.features.iloc[:, :_MOST_COLUMNS].items()
+            shown["columns"] = [[printable(str(name)), _as_text(column.iloc[drawn.row])] for name, column in columns]
         if self.show_probability:
             place = int(self.run.rows.searchsorted(drawn.row))
             shown["probability"] = float(self.run.probability[place])
@@ -133,10 +133,16 @@ class Desk:
         return self._rows[key]
 
 
+def _as_text(value: Any) -> str | None:
+    """A cell for the page; as text, because JavaScript rounds whole numbers of more than 15 digits."""
+    cell = plain_cell(value, _LONGEST_TEXT)
+    return None if cell is None else str(cell)
+
+
 def _known(run: ScoredRun) -> State:
     found = state_of(run)
     if found is None:
-        raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {run.folder}")
+        raise InputError(f"{run.folder} has no review yet: draw rows first with punce review {as_argument(run.folder)}")
     return found
 
 

@@ -159,12 +159,17 @@ class ReviewFolder:
                 raise InputError(f"another process is drawing rows in {self.path}; wait for it")
             yield
 
+    def begin(self, verdicts: Iterable[Verdict]) -> None:
+        """Write the first verdicts as a whole, unless there are some: a killed process leaves all of them or none."""
+        if not self.log.exists():
+            write_text(self.log, _lines(verdicts))
+
     def append(self, verdicts: Iterable[Verdict]) -> None:
         """Add verdicts; they are on disk when this returns."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with self.log.open("ab+") as file:
-                text = "".join(json.dumps(asdict(verdict)) + "\n" for verdict in verdicts)
+                text = _lines(verdicts)
                 if file.tell() and not _ends_a_line(file):
                     text = "\n" + text  # a process was killed inside a line, which counts as never written
                 file.write(text.encode())
@@ -174,11 +179,15 @@ class ReviewFolder:
             raise WriteError(f"cannot write {self.log}: {error.strerror or error}") from error
 
     def verdicts(self) -> list[Verdict]:
-        """All of them in order. A line that a killed process left unfinished is skipped."""
+        """All of them in order. A line that a killed process left unfinished, or that is no verdict, is skipped."""
         if not self.log.exists():
             return []
         found = (_parsed(line) for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines())
         return [verdict for verdict in found if verdict is not None]
+
+
+def _lines(verdicts: Iterable[Verdict]) -> str:
+    return "".join(json.dumps(asdict(verdict)) + "\n" for verdict in verdicts)
 
 
 def _ends_a_line(file: Any) -> bool:
@@ -191,7 +200,8 @@ def _parsed(line: str) -> Verdict | None:
         verdict = Verdict(**json.loads(line))
     except (ValueError, TypeError):
         return None
-    return verdict if verdict.verdict in (YES, NO, UNSURE) else None
+    is_text = all(isinstance(part, str) for part in asdict(verdict).values())
+    return verdict if is_text and verdict.verdict in (YES, NO, UNSURE) else None
 
 
 def settle(verdicts: list[Verdict], keys: Iterable[str]) -> Settled:

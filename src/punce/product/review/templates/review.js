@@ -4,7 +4,7 @@
   const find = (id) => document.getElementById(id);
   const KEYS = { y: "yes", n: "no", u: "unsure", ArrowUp: "yes", ArrowDown: "no" };
   const MOVES = { b: -1, ArrowLeft: -1, ArrowRight: 1 };
-  let session = "", cards = [], at = 0, busy = false, picture = "";
+  let session = "", cards = [], at = 0, shown = "", busy = false, picture = "";
 
   const problem = (text) => { find("problem").hidden = !text; find("problem").textContent = text; };
 
@@ -54,24 +54,40 @@
     return row;
   }
 
+  // A card that cannot be shown leaves none: a verdict must be on the row that a person sees.
   async function showCard() {
+    shown = "";
+    try { await fillCard(); } catch (error) { find("card").replaceChildren(); throw error; }
+  }
+
+  async function fillCard() {
     const card = find("card");
-    find("keys").hidden = at >= cards.length;
-    if (at >= cards.length) {
-      card.replaceChildren(element("h1", "All rows are judged."), element("p", "End the server with Ctrl-C; it then says what the verdicts show. b goes back."));
+    const isEnd = at >= cards.length;
+    find("keys").hidden = false;
+    for (const button of document.querySelectorAll("button")) button.hidden = isEnd && button.dataset.move !== "-1";
+    if (isEnd) {
+      card.replaceChildren(...lastWords());
       card.focus();
       return;
     }
     const row = await (await ask(`/row?key=${encodeURIComponent(cards[at].key)}`)).json();
     const said = element("span", cards[at].verdict, `said ${cards[at].verdict}`);
     const parts = [said, element("h1", row.name)];
-    if (row.picture) parts.push(await pictureOf(row.key, row.name));
+    if (row.picture) parts.push(await pictureOf(row.key, row.name).catch((error) => element("p", error.message, "problem")));
     if (row.text !== null) parts.push(element("p", row.text));
     if (row.columns) parts.push(listOf(row.columns));
     if (row.probability !== undefined) parts.push(element("p", `classifier: ${row.probability.toFixed(3)}`, "quiet"));
     card.replaceChildren(...parts);
+    shown = row.key;
     card.scrollTop = 0;
     card.focus();
+  }
+
+  function lastWords() {
+    const open = cards.filter((card) => !card.verdict).length;
+    const said = open ? `No more rows; ${open} of ${cards.length} are not judged yet.` : "All rows are judged.";
+    const where = open ? "Reload the page to see the first of them. " : "";
+    return [element("h1", said), element("p", `${where}End the server with Ctrl-C; it then says what the verdicts show. b goes back.`)];
   }
 
   async function pictureOf(key, name) {
@@ -91,6 +107,8 @@
     return list;
   }
 
+  const isLong = () => find("card").scrollHeight > find("card").clientHeight;
+
   // One thing at a time: a key that is held down must not judge rows that nobody saw.
   async function once(work) {
     if (busy) return;
@@ -101,8 +119,10 @@
 
   const judge = (verdict) => once(async () => {
     if (at >= cards.length) return;
-    showState(await (await ask("/verdict", { key: cards[at].key, verdict })).json());
-    at += 1;
+    if (shown) {
+      showState(await (await ask("/verdict", { key: shown, verdict })).json());
+      at += 1;
+    }
     await showCard();
   });
 
@@ -114,12 +134,16 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (KEYS[key] && key.length > 1 && isLong()) return;  // who scrolls through a long text must not judge it
     if (KEYS[key]) judge(KEYS[key]); else if (MOVES[key]) move(MOVES[key]); else return;
     event.preventDefault();
   });
   for (const button of document.querySelectorAll("button")) {
     button.addEventListener("click", () => (button.dataset.verdict ? judge(button.dataset.verdict) : move(Number(button.dataset.move))));
   }
+
+  // A new link opened in this tab differs after # only, for which a browser does not load the page again.
+  window.addEventListener("hashchange", () => location.reload());
 
   once(async () => {
     const token = location.hash.slice(1);
