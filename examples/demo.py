@@ -214,7 +214,7 @@ def say_winner(console: Console, ran: dict[str, Any], hidden_share: float) -> No
     console.print(
         f"Above, the heads of draw 1 that teach; below, their students, whose weighted sum scores the digits.\n"
         f"Students by features: {parts}.\nThe unlabelled digits hold odd ones too: "
-        f"even a perfect ranking puts a labelled digit above only {1 - hidden_share / 2:.0%} of them."
+        f"even a perfect ranking puts a labelled digit above {1 - hidden_share / 2:.0%} of them, give or take chance."
     )
 
 

@@ -50,7 +50,7 @@ def test_the_demo_fits_prints_its_tables_and_says_where_the_page_is(tmp_path: Pa
     assert all(name in page for name in ("default", "puNCE + nnPU"))
     heaviest = max(content["members"], key=lambda name: content["members"][name]["weight"])
     assert f"│ {heaviest} " in done.stdout
-    assert "even a perfect ranking puts a labelled digit above only 83% of them" in done.stdout
+    assert "even a perfect ranking puts a labelled digit above 83% of them, give or take chance" in done.stdout
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

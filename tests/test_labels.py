@@ -12,6 +12,7 @@ from punce.labels import (
     RowLabels,
     as_labels,
     check_vocabulary,
+    labels_of_rows,
     prior_of_rest,
     read_labels,
     refuse_negatives,
@@ -131,12 +132,19 @@ def test_a_named_value_in_other_letters_stays_unlabelled_and_is_said() -> None:
         (["a", "b"], r"values without a known meaning: \['a', 'b'\].*--positive VALUE"),
         ([[1, 0], [0, 1]], "one-dimensional"),
         ([], "empty"),
+        ({1, 0}, "one for each row, got set"),
+        ([1 + 0j, 0j], "complex numbers; give 1"),
         (pd.DataFrame({"a": [1], "b": [0]}), "one column"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         as_labels(given)
+
+
+def test_infinite_labels_of_an_estimator_are_refused_in_our_words() -> None:
+    with pytest.raises(InputError, match=r"2 of 3 are not: values \[inf\], first at rows 1, 2"):
+        labels_of_rows(np.array([1.0, np.inf, np.inf]), np.zeros((3, 1)))
 
 
 def test_nothing_to_learn_from_is_refused() -> None:

@@ -69,6 +69,8 @@ def read_labels(
     "unlabelled": then they are an answer, and labelled negatives.
     """
     column = _one_dimensional(y)
+    if pd.api.types.is_complex_dtype(column):
+        raise InputError("labels are complex numbers; give 1 (labelled positive), 0 (unlabelled), -1 (negative)")
     if positive is not None or negative is not None:
         return _named(column, positive, negative)
     is_numeric = pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
@@ -211,7 +213,11 @@ def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> N
 def _in_scikit_learns_words(y: Any, error: InputError) -> str:
     from sklearn.utils.multiclass import type_of_target
 
-    kind = type_of_target(y) if np.ndim(y) == 1 and np.size(y) else ""
+    try:
+        with np.errstate(invalid="ignore"):  # it casts infinity to a whole number
+            kind = type_of_target(y) if np.ndim(y) == 1 and np.size(y) else ""
+    except ValueError:  # it has no kind for infinity; what is wrong with the labels is known already
+        kind = ""
     if kind == "continuous":
         return f"Unknown label type: continuous. {error}"
     if kind == "multiclass":
@@ -275,9 +281,9 @@ def refuse_negatives(labels: npt.NDArray[Any] | torch.Tensor, who: str) -> None:
     if bool(negative.any()):
         rows = np.flatnonzero(np.asarray(negative.tolist()))
         raise InputError(
-            f"{who} is defined for positives (1) and unlabelled rows (0) only, but {len(rows)} rows are labelled "
-            f"negative (-1), first at {_rows(rows)}; mark them 0, or use "
-            "PUClassifier or `punce fit`, which learn from them"
+            f"{who} is defined for positives (1) and unlabelled rows (0) only, but "
+            f"{number_of(len(rows), 'row is', 'rows are')} labelled negative (-1), first at "
+            f"{_rows(rows)}; mark them 0, or use PUClassifier or `punce fit`, which learn from them"
         )
 
 
@@ -289,6 +295,8 @@ def _one_dimensional(y: Any) -> pd.Series[Any]:
             raise InputError(f"labels must be one column, got a frame with {y.shape[1]}: {list(y.columns)[:_SHOWN]}")
         y = y.iloc[:, 0]
     values = y if isinstance(y, pd.Series) else np.asarray(y)
+    if values.ndim == 0:  # a set or a sparse matrix is one object to NumPy
+        raise InputError(f"labels must be a list, an array or a column, one for each row, got {type(y).__name__}")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values.ravel()
     if values.ndim != 1:

@@ -374,7 +374,7 @@ def test_columns_to_keep(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "option", "applies"),
     [
-        ("t.parquet", {"sep": ";"}, "a Parquet file, to which --label, --positive, --kind, --id"),
+        ("t.parquet", {"sep": ";"}, "a Parquet file, to which --label, --positive, --negative, --id"),
         ("t.parquet", {"encoding": "utf-8"}, "a Parquet file"),
         ("t.csv", {"table": "x"}, "a CSV file"),
         ("t.xlsx", {"encoding": "utf-8"}, "an Excel file"),

@@ -175,8 +175,10 @@ def test_pipes_and_devices_among_pictures_are_not_read(tmp_path: Path) -> None:
 
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(InputError, match="holds no image files"):
+    with pytest.raises(InputError, match=r"holds no image files .* and no \.parquet files"):
         read(tmp_path)
+    with pytest.raises(InputError, match=r"without \.parquet files.*kind='table' needs a file, or a folder of Parquet"):
+        read(tmp_path, kind="table")
 
 
 def test_a_label_without_a_csv_says_how_to_give_labels(tmp_path: Path) -> None:

@@ -97,6 +97,15 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
     assert len(read(tmp_path, "label")) == sum(map(len, stream(tmp_path, "label").batches())) == 150
 
 
+def test_other_tables_in_a_folder_of_parquet_files_are_named_as_not_read(tmp_path: Path) -> None:
+    for name in ("a.parquet", "more.csv", "sheet.tsv"):
+        _write(_frame(50), tmp_path / name)
+    (tmp_path / "_SUCCESS").touch()
+    for notes in (read(tmp_path, "label").notes, stream(tmp_path, "label").notes):
+        assert [note for note in notes if "not more.csv, sheet.tsv" in note]
+    assert not read(tmp_path / "a.parquet", "label").notes
+
+
 def test_parquet_files_with_other_columns_are_refused(tmp_path: Path) -> None:
     _write(_frame(50), tmp_path / "a.parquet")
     _write(_frame(50).drop(columns="amount"), tmp_path / "b.parquet")

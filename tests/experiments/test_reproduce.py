@@ -137,3 +137,19 @@ def test_seeds_can_be_listed(tmp_path: Path, seeds: str, named: set[int]) -> Non
     assert done.exit_code == 0, done.output
     found = {json.loads(path.read_text())["config"]["seed"] for path in (tmp_path / "smoke").glob("*.json")}
     assert found == named
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--no-run", "--one-step"], "--one-step has no effect beside --no-run"),
+        (["--no-run", "--jobs", "2", "--only", "mnist"], "--jobs, --only have no effect beside --no-run"),
+        (["--dry-run", "--docs", "results.md"], "--docs has no effect beside --dry-run"),
+        (["--one-step", "--docs", "results.md"], "--docs has no effect beside --one-step"),
+        (["--cluster", "tcp://localhost:1", "--jobs", "2"], "--jobs has no effect beside --cluster"),
+    ],
+)
+def test_options_without_effect_are_refused(options: list[str], why: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=why):
+        app(args=["reproduce", "table1", "--results", str(tmp_path / "none"), *options], standalone_mode=False)
+    assert not (tmp_path / "none").exists()

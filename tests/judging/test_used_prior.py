@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from punce.judging.judgement import Judgement, judge
 from punce.judging.used_prior import (
     assumed_prior,
     combine,
+    contradiction,
     first_prior,
     given_prior,
     prior_from_json,
@@ -49,6 +51,36 @@ def test_disagreement_widens() -> None:
     assert (near.low, near.high) == (pytest.approx(0.5), pytest.approx(0.6))
     assert far.low < 0.25
     assert far.high > 0.55
+
+
+@pytest.mark.parametrize(
+    ("given", "is_told"), [(0.05, True), (0.14, True), (0.2, False), (0.3, False), (0.5, False), (0.62, True)]
+)
+def test_a_given_prior_that_the_learned_scores_speak_against_is_told(given: float, is_told: bool) -> None:
+    told = contradiction(given_prior(given, LABELS, "single_set"), estimate(0.34, 0.35), 50)
+    assert bool(told) == is_told
+    assert f"given as {given:g}" in told or not is_told
+
+
+def test_a_given_interval_and_what_cannot_be_known_contradict_nothing() -> None:
+    given = given_prior(0.05, LABELS, "single_set")
+    assert contradiction(given, estimate(0.3, 0.4), 50)
+    assert not contradiction(given, estimate(0.3, 0.4), 49)
+    assert not contradiction(dataclasses.replace(given, low=0.04, high=0.06), estimate(0.3, 0.4), 50)
+    assert not contradiction(given, None, 50)
+    assert not contradiction(given, estimate(0.9, 0.95, "labelled and unlabelled rows look alike"), 50)
+
+
+@pytest.mark.parametrize(("given", "is_told"), [(0.03, True), (0.3, False), (0.95, True)])
+def test_a_fit_says_when_the_given_prior_cannot_be(given: float, is_told: bool) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random(600) < 0.4
+    X = rng.normal(size=(600, 3)) + 2.0 * truth[:, None]
+    labels = (truth & (rng.random(600) < 0.4)).astype(int)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        PUClassifier(prior=given, random_state=0).fit(X, labels)
+    assert any("was given as" in str(each.message) for each in told) == is_told
 
 
 def test_what_cannot_be_known_or_is_given_takes_no_part() -> None:

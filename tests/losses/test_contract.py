@@ -31,7 +31,9 @@ class Case:
 
 def probabilities_of(z: Tensor) -> Tensor:
     """A probability for each row in steps of 0.1, the same for any scale and order of the views: it has no gradient."""
-    unit = z.detach().double() / z.detach().double().norm(dim=2, keepdim=True).clamp_min(1e-12)
+    z = z.detach().double()
+    z = z / z.abs().amax(2, keepdim=True).clamp_min(torch.finfo(z.dtype).tiny)  # squares of tiny numbers are zero
+    unit = z / z.norm(dim=2, keepdim=True).clamp_min(1e-12)
     return (unit.sum((0, 2)).sigmoid() * 8).round() / 10 + 0.1
 
 
@@ -144,6 +146,21 @@ def test_row_order_view_order_and_scale_do_not_matter(case: Case) -> None:
     torch.testing.assert_close(loss(z[:, order], labels[order]), value, rtol=0, atol=1e-13)
     torch.testing.assert_close(loss(z.flip(0), labels), value, rtol=0, atol=1e-13)
     torch.testing.assert_close(loss(z * 7.5, labels), value, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scales"), [(torch.float32, (1e-16, 1e-21, 1e-30)), (torch.float64, (1e-140, 1e-160, 1e-300))]
+)
+@by_case
+def test_rows_of_hardly_any_length_keep_their_direction(
+    case: Case, dtype: torch.dtype, scales: tuple[float, ...]
+) -> None:
+    labels, loss = torch.tensor([1, 0, 0, 1, 0]), case.loss(0.5)
+    z = projections(5).detach().to(dtype)
+    some = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0], dtype=torch.bool)[None, :, None]
+    for scale in scales:
+        value = loss(torch.where(some, z * scale, z), labels)
+        torch.testing.assert_close(value, loss(z, labels), rtol=0, atol=10 * torch.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.03, 100.0])

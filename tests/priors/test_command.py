@@ -131,6 +131,12 @@ def test_refusals(table: Path) -> None:
         run(str(table), "--label", "seen", "--positive", "fraud", "--scenario", "guess")
 
 
+def test_a_seed_that_no_model_takes_is_refused(table: Path) -> None:
+    done = run(str(table), "--label", "seen", "--positive", "fraud", "--method", "bbe", "--seed", str(2**32))
+    assert done.exit_code == 2
+    assert "less than or equal to 4294967295" in " ".join(done.output.split())
+
+
 def test_rows_labelled_negative_are_left_out(tmp_path: Path) -> None:
     data = gaussians(0.3, n_p=60, n_u=200)
     frame = pd.DataFrame(data.X, columns=["a", "b"]).assign(y=data.labels)

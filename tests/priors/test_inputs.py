@@ -57,7 +57,7 @@ def test_impossible_settings_are_refused(method: str, options: dict[str, Any]) -
         estimate_prior(data.X, data.labels, method, **options)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "a", True])
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", True, 2**32])
 def test_bad_seeds_are_refused(seed: Any) -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
     with pytest.raises(InputError, match="random_state"):

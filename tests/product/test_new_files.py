@@ -12,6 +12,7 @@ import pytest
 
 from punce import PUClassifier
 from punce.cli import app
+from punce.errors import InputError
 from punce.judging.new_rows import NOTHING_KEPT
 from punce.product.predict import PredictOutcome, run_predict
 from tests.models.stored.write import HERE
@@ -78,6 +79,13 @@ def test_the_command_says_what_the_probabilities_assume(
         shown = capsys.readouterr().out
         assert "share of positives in these rows: 0." in shown
         assert said in shown
+
+
+def test_an_option_without_effect_is_refused_beside_those_that_the_command_has(model: Path, tmp_path: Path):
+    table(np.random.default_rng(1), 60, 0.3)[0].to_csv(tmp_path / "new.csv", index=False)
+    others = "to which --decimal, --sep, --encoding, --header apply"
+    with pytest.raises(InputError, match=f"--table has no effect on a CSV file, {others}"):
+        app(args=["predict", str(model), str(tmp_path / "new.csv"), "--table", "x"], standalone_mode=False)
 
 
 def test_rows_outside_and_columns_that_moved(model: Path, tmp_path: Path):

@@ -119,7 +119,8 @@ def test_what_cannot_be_exported_is_refused_in_one_line(table: tuple, tmp_path: 
     X, y = table
     with pytest.raises(InputError, match="only models whose scores are linear in the columns can be exported"):
         PUClassifier(prior=0.3).fit(X, y).export(tmp_path / "m.onnx")
-    dated = X.assign(when=pd.date_range("2024", periods=len(X)))
+    days = np.random.default_rng(0).permutation(len(X))  # in order they would follow the labels
+    dated = X.assign(when=pd.date_range("2024", periods=len(X))[days])
     with pytest.raises(InputError, match="this one reads categories or dates; save"):  # and no warning of its own rows
         PUClassifier(prior=0.3).fit(dated, y).export(tmp_path / "m.onnx")
     texts = [f"word{k % 7} {'good' if k < 60 else 'bad'} day" for k in range(200)]

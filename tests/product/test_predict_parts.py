@@ -52,6 +52,17 @@ def test_a_pattern_names_some_parts_and_reads_as_one_table(model: Path, parts: P
     assert run_predict(model, parts / "part-00[12].parquet", tmp_path / "one.csv").rows == 2 * ROWS
 
 
+@pytest.mark.parametrize("pattern", ["", "*.parquet"])
+def test_links_to_files_of_one_name_give_a_result_each(pattern: str, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    for seed, month in enumerate(("feb", "jan")):
+        (tmp_path / month).mkdir()
+        rows(seed, ROWS).drop(columns="y").to_parquet(tmp_path / month / "part-0.parquet", index=False)
+        (tmp_path / "links" / f"{month}.parquet").symlink_to(tmp_path / month / "part-0.parquet")
+    assert predict_parts(model, tmp_path / "links" / pattern, tmp_path / "out").together.rows == 2 * ROWS
+    assert list(contents(tmp_path / "out")) == ["feb.scores.parquet", "jan.scores.parquet"]
+
+
 def test_what_is_done_is_skipped_and_what_changed_is_done_again(
     model: Path, parts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,29 @@ def test_columns_of_embeddings_are_found_by_name(
     np.testing.assert_allclose(probabilities(matrix_run, path, tmp_path / "out.csv"), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("id", "columns", "why"),
+    [
+        (None, {"id": "one"}, "the run was fitted without --id"),
+        ("name", {}, "the file has no column 'name', which named the rows"),
+        ("name", {"name": "one", "id": "two"}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_an_id_that_is_no_name_is_said(
+    id: str | None, columns: dict[str, str], why: str, matrix_run: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "model").symlink_to(matrix_run / "model")
+    config = json.loads((matrix_run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "data": {**config["data"], "id": id}}))
+    matrix(40, seed=1).assign(**columns).to_csv(tmp_path / "new.csv", index=False)
+    done = run_predict(run, tmp_path / "new.csv", tmp_path / "out.csv")
+    said = [note for note in done.notes if "the id of the result" in note]
+    assert said == ([f"{why}; the id of the result is the number of the row"] if why else [])
+
+
 def test_a_missing_column_of_embeddings(matrix_run: Path, tmp_path: Path) -> None:
     matrix(40)[["a", "c", "z"]].to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(InputError, match=r"new.csv has no column 'b' \(it has: a, c, z\)"):

@@ -176,6 +176,17 @@ def test_polars_frames_are_read_as_pandas_ones() -> None:
     np.testing.assert_array_equal(PUClassifier(prior=0.3).fit(pl.from_pandas(frame), words).scores_, ours.scores_)
 
 
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")
+def test_what_a_masked_array_hides_is_missing() -> None:
+    X, labels = rows()[["a", "b"]].to_numpy(), rows()["y"].to_numpy()
+    hidden = np.arange(X.size).reshape(X.shape) % 7 == 0
+    masked = np.ma.MaskedArray(np.where(hidden, 999.0, X), hidden)
+    plain = PUClassifier(prior=0.3).fit(np.where(hidden, np.nan, X), labels)
+    found = PUClassifier(prior=0.3).fit(masked, np.ma.MaskedArray(np.ones_like(labels), labels == 0))
+    np.testing.assert_array_equal(found.scores_, plain.scores_)
+    np.testing.assert_array_equal(found.predict_proba(masked), plain.predict_proba(np.where(hidden, np.nan, X)))
+
+
 @pytest.mark.parametrize("X", ["rows.csv", 5, None, {"a": [1, 2]}])
 def test_what_holds_no_rows_is_refused(X: Any) -> None:
     with pytest.raises(InputError, match="X must hold rows"):

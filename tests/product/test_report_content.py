@@ -58,3 +58,5 @@ def test_a_stage_that_begins_anew_has_curves_of_its_own() -> None:
     assert [row["loss"] for row in shown["pretrain"]] == [5.0, 4.5]
     assert [row["loss"] for row in shown["pretrain, training 2"]] == [6.0, 5.5]
     assert shown["labelled rows"] == ({"seen": 0.8},)
+    of_one_epoch = _training([history[0], history[2]])
+    assert [rows[0]["loss"] for rows in of_one_epoch.values()] == [5.0, 6.0]

@@ -39,6 +39,23 @@ def test_channels_may_still_come_last(classifier: PUClassifier) -> None:
     assert classifier.embed(np.zeros((2, 8, 8, 3), dtype=np.uint8)).shape[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        (np.full((40, 3), "word"), "embeddings must be numbers; .*word"),
+        (np.full((40, 3), np.datetime64("2024-01-01")), r"must be numbers, got datetime64\[D\]"),
+    ],
+)
+def test_words_and_dates_are_no_embeddings(X: np.ndarray, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        PUClassifier(kind="embedding", prior=0.4).fit(X, LABELS)
+
+
+def test_numbers_that_are_written_as_text_are_numbers() -> None:
+    X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    assert as_tensor(X.astype(str)).numpy().tolist() == X.tolist()
+
+
 def test_embeddings_of_another_width_are_refused_after_loading(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(40, 5))
     PUClassifier(kind="embedding", prior=0.4, epochs=1, random_state=0).fit(X, LABELS).save(tmp_path / "model")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -149,8 +150,10 @@ def test_sigmoid_upu_and_any_nnpu_do_not_warn() -> None:
     NNPU(0.4, "logistic")
 
 
-@pytest.mark.parametrize("options", [{"beta": -0.1}, {"beta": math.nan}, {"gamma": 1.5}, {"gamma": math.nan}])
-def test_nnpu_refuses_impossible_settings(options: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"beta": -0.1}, {"beta": math.nan}, {"beta": "0"}, {"gamma": 1.5}, {"gamma": math.nan}, {"gamma": None}]
+)
+def test_nnpu_refuses_impossible_settings(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must"):
         NNPU(0.4, **options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -79,8 +80,17 @@ def test_consistency_refuses_what_does_not_pair_up() -> None:
         VPU().consistency(torch.zeros(3), torch.zeros(3), torch.zeros(2))
 
 
-@pytest.mark.parametrize("options", [{"mixup_weight": -1.0}, {"mixup_alpha": 0.0}, {"mixup_weight": math.inf}])
-def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mixup_weight": -1.0},
+        {"mixup_alpha": 0.0},
+        {"mixup_weight": math.inf},
+        {"mixup_weight": "a"},
+        {"mixup_alpha": None},
+    ],
+)
+def test_impossible_settings_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="mixup_"):
         VPU(**options)
 
@@ -103,3 +113,5 @@ def test_scale_refuses_nothing_to_measure() -> None:
         phi_scale(torch.zeros(0))
     with pytest.raises(InputError, match="quantile"):
         phi_scale(torch.zeros(3), quantile=0.0)
+    with pytest.raises(InputError, match="quantile"):
+        phi_scale(torch.zeros(3), quantile="0.9")  # type: ignore[arg-type]

@@ -79,6 +79,23 @@ def test_errors_and_warnings_are_those_of_the_task() -> None:
         list(in_parallel([int, _fails]))
 
 
+class _OddError(Exception):
+    """Cannot be made again from what pickle keeps of it."""
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(f"{what} at row {row}")
+
+
+def _fails_oddly() -> int:
+    raise _OddError(7, "nothing")
+
+
+@pytest.mark.usefixtures("two")
+def test_an_error_that_cannot_be_sent_keeps_its_words() -> None:
+    with pytest.raises(RuntimeError, match="_OddError: nothing at row 7"):
+        list(in_parallel([int, _fails_oddly]))
+
+
 def _dies() -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return 0

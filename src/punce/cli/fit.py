@@ -169,6 +169,7 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     from punce.labels import UNLABELLED
     from punce.options import ran_in_words
     from punce.product.insight import telling_columns_in_words
+    from punce.storage.files import as_argument
 
     classifier, is_u = outcome.classifier, outcome.ranking.labels == UNLABELLED
     n_u, prior = int(is_u.sum()), classifier.prior_
@@ -200,7 +201,8 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
         verdicts = number_of(len(outcome.reviewed.state.settled.positive), "verdict", "verdicts")
         also = ", and the share of positives is based on them" if outcome.rests_on_verdicts else ""
         said = f"the model learned from {verdicts}{also}"
-        console.print(f"{said}; to see the gain: punce review {outcome.folder}", highlight=False, markup=False)
+        command = f"punce review {as_argument(outcome.folder)}"
+        console.print(f"{said}; to see the gain: {command}", highlight=False, markup=False, soft_wrap=True)
     for text in outcome.warnings:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
     where = f"\nreport: {outcome.folder / 'report.html'}    run folder: {outcome.folder}"

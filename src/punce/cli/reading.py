@@ -37,14 +37,15 @@ LabelsFile = Annotated[Path | None, typer.Option(help="Separate file with the la
 ScenarioName = Annotated[
     str, typer.Option(help="single_set (labelled rows are part of one sample) or case_control (collected separately).")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 Cluster = Annotated[
     str | None, typer.Option(help="Dask scheduler (tcp://HOST:PORT) whose workers read the Parquet parts of DATA.")
 ]
 MaxRows = Annotated[
     int | None,
     typer.Option(
-        min=100, help="Use at most so many rows of a table, labelled ones first; by default as many as fit into memory."
+        min=100,
+        help="Use at most so many rows of a table, up to half of them labelled; by default as many as fit into memory.",
     ),
 ]
 

@@ -21,6 +21,12 @@ _RESULTS = "Folder of the results; what is there is not done again."
 _ONE_STEP = "One training step per cell: tries the whole path, numbers mean nothing."
 _NO_RUN = "Run nothing; write tables, figures and page from the results there are."
 _DOCS = "Also write the results as a Markdown document, such as docs/results.md."
+_IDLE_BESIDE = {
+    "--dry-run": ("--no-run", "--docs"),
+    "--no-run": ("--one-step", "--jobs", "--cluster", "--seeds", "--only"),  # all results there are shown
+    "--one-step": ("--docs",),  # its numbers mean nothing
+    "--cluster": ("--jobs",),
+}
 
 
 def reproduce(
@@ -49,6 +55,9 @@ def reproduce(
 
     if jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
+    given = {"--jobs": jobs != 1, "--cluster": cluster, "--docs": docs, "--seeds": seeds, "--only": only}
+    given |= {"--one-step": one_step, "--no-run": no_run, "--dry-run": dry_run}
+    _refuse_idle([name for name, is_given in given.items() if is_given])
     check_output_folder(results, "--results")
     if docs is not None:
         check_output(docs)
@@ -75,6 +84,16 @@ def reproduce(
             raise
         _say(console, f"not all of the page is written: {error}")
     _stop_if_incomplete(console, failed, len(plan.cells))
+
+
+def _refuse_idle(given: list[str]) -> None:
+    """Refuse an option that has no effect beside another one that is given."""
+    from punce.errors import InputError
+
+    for name, idle in _IDLE_BESIDE.items():
+        if name in given and (without := [other for other in idle if other in given]):
+            have = "has" if len(without) == 1 else "have"
+            raise InputError(f"{', '.join(without)} {have} no effect beside {name}; leave out one or the other")
 
 
 def _stop_if_incomplete(console: Terminal, failed: list[tuple[Cell, str]], total: int) -> None:

@@ -15,6 +15,8 @@ _LOOKED_AT = 50  # rows; reading all of a long column only to tell its kind woul
 
 def plain_rows(X: Any) -> Any:
     """Frames of other libraries as pandas', and anything else that says it is an array as one."""
+    if isinstance(X, np.ma.MaskedArray):
+        return _with_gaps(X)
     if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple):
         return X
     if issparse(X):
@@ -26,6 +28,13 @@ def plain_rows(X: Any) -> Any:
     if hasattr(X, "detach"):  # torch
         return X.detach().cpu().numpy()
     return np.asarray(X) if hasattr(X, "__array__") else X
+
+
+def _with_gaps(X: Any) -> Any:
+    """A masked array as a plain one, empty where it is masked: NumPy itself would bring back what is hidden."""
+    if not np.ma.is_masked(X):
+        return X.data
+    return X.astype(np.float64).filled(np.nan) if X.dtype.kind in "fiub" else X.astype(object).filled(None)
 
 
 def is_text(X: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Rows drawn from a table that is too large to learn from at once: labelled ones first, unlabelled ones at random.
+"""Rows drawn from a table that is too large to learn from at once: up to half of them labelled, all at random.
 
 What a label means can depend on the other rows, so the label column is read first, alone. It says how many rows there
 are of each kind; which of them are drawn follows from it and the seed. One more pass over the file takes them.

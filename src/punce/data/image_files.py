@@ -237,7 +237,10 @@ def read_folder(
     """File names, labels and notes."""
     names = list_images(folder)
     if not names:
-        raise InputError(f"{folder} holds no image files (.png, .jpg, .webp, …); name the folder that does")
+        raise InputError(
+            f"{folder} holds no image files (.png, .jpg, .webp, …) and no .parquet files, the tables that a folder may "
+            "hold; name the folder that does, or one file"
+        )
     table = table or _only_csv(folder, label)
     if table is not None:
         return _from_table(folder, names, table, label, named, setting)

@@ -288,7 +288,10 @@ def _in_order(values: pd.Series, rows: pd.Series, path: Path) -> pd.Series:
 
 def _read_images(request: Request) -> UserData:
     if request.kind not in ("auto", "image"):
-        raise InputError(f"{request.path} is a folder of images; kind={request.kind!r} needs a file")
+        raise InputError(
+            f"{request.path} is a folder without .parquet files, which is read as images; kind={request.kind!r} needs "
+            "a file, or a folder of Parquet files"
+        )
     names, labels, notes = read_folder(
         request.path, request.labels, request.roles.label, request.named, request.setting
     )

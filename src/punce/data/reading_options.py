@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from punce.errors import InputError
@@ -20,17 +20,23 @@ READING: dict[str, tuple[str, ...]] = {
     "a .npy file": ("labels",),
     "a folder of images": ("labels", "image_size", "skip_unreadable"),
 }
-"""Which options of reading apply to which form of input, beside label, positive and kind."""
+"""Which options of reading apply to which form of input, beside label, positive and negative."""
+_ALWAYS = ("label", "positive", "negative")
 
 
-def check_reading(form: str, asked: Mapping[str, Any]) -> None:
-    """Refuse options of reading that would have no effect on this form of input."""
+def check_reading(form: str, asked: Mapping[str, Any], offered: Collection[str] | None = None) -> None:
+    """Refuse options of reading that would have no effect on this form of input.
+
+    `offered` are those that the command has, if it has not all: it must not be advised to take others.
+    """
     some = dict.fromkeys(name for names in READING.values() for name in names)
     idle = [name for name in some if was_asked(asked.get(name)) and name not in READING[form]]
     if idle:
         have = "has" if len(idle) == 1 else "have"
-        applies = _flags(["label", "positive", "kind", *READING[form]])
-        raise InputError(f"{_flags(idle)} {have} no effect on {form}, to which {applies} apply")
+        every = (*_ALWAYS, *({"kind"} & asked.keys()), *READING[form])  # punce prior has no --kind
+        apply = [name for name in every if offered is None or name in offered]
+        others = f", to which {_flags(apply)} apply" if apply else ""
+        raise InputError(f"{_flags(idle)} {have} no effect on {form}{others}")
     if asked.get("text") is not None and asked.get("kind") in ("table", "embedding"):
         raise InputError(f"--text has no effect with --kind {asked['kind']}; leave out one of the two")
     for other in ("drop", "text"):

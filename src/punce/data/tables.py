@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from punce.columns.kinds import missing_column, refuse_duplicates
+from punce.columns.kinds import first_of, missing_column, refuse_duplicates
 from punce.columns.written import Decimal
 from punce.data.csv_files import open_csv
 from punce.data.table_file import MOST_COLUMNS, FileOptions, TableFile
@@ -82,7 +82,15 @@ def open_table(path: Path, asked: FileOptions | None = None) -> TableFile:
         refuse_duplicates(table.names, str(path))
     except InputError as error:
         raise with_hint(error, table) from None
+    table.notes.extend(_about_others(path))
     return table
+
+
+def _about_others(path: Path) -> list[str]:
+    """What to tell of a folder that holds other tables than Parquet files."""
+    forms = {file.name: form_of(file) for file in path.iterdir() if file.is_file()} if path.is_dir() else {}
+    others = sorted(name for name, form in forms.items() if form not in (None, "a Parquet file"))
+    return [f"{path}: only the .parquet files are read, not {first_of(others)}"] if others else []
 
 
 def with_hint(error: InputError, table: TableFile) -> InputError:

@@ -25,6 +25,7 @@ from punce.judging.ranking import collapse_reason
 from punce.judging.thresholds import Rule, choose_threshold, shortfall
 from punce.judging.used_prior import (
     combine,
+    contradiction,
     disagreement,
     is_given,
     prior_from_both,
@@ -168,7 +169,8 @@ def judge(
     the second estimate of the prior, made on these scores, join the first. `people` are rows that people judged.
     """
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
-    second = _second_prior(scores, labels, first, scenario, seed)
+    learned = _learned_prior(scores, labels, scenario, seed)
+    second = None if is_given(first) else learned
     without = combine(first, second if sees_more else None)
     both = prior_from_both(p, u, n, without) if len(n) else None
     prior = combine(without, both)
@@ -195,7 +197,7 @@ def judge(
         random_state=seed,
     )
     noted: tuple[str, ...] = (
-        _about_priors(first, second, without),
+        contradiction(first, learned, len(p)) if is_given(first) else _about_priors(first, second, without),
         "" if both is None else disagreement(without, both),
         _missed(rule, calibrator, (p, u, n), mix),
     )
@@ -257,11 +259,9 @@ def _folds(sizes: list[int], seed: int) -> Iterator[list[Flags]]:
         yield [of == k for of in folds]
 
 
-def _second_prior(
-    scores: Floats, labels: Labels, first: PriorEstimate, scenario: Scenario, seed: int
-) -> PriorEstimate | None:
-    """The prior once more, from the learned scores; None where it was given or the rows are too few or all alike."""
-    if is_given(first) or int((labels == POSITIVE).sum()) < _FEWEST_FOR_PRIOR:
+def _learned_prior(scores: Floats, labels: Labels, scenario: Scenario, seed: int) -> PriorEstimate | None:
+    """The prior by the learned scores; None where the rows are too few or all alike."""
+    if int((labels == POSITIVE).sum()) < _FEWEST_FOR_PRIOR:
         return None
     scores, labels = scores[labels != NEGATIVE], labels[labels != NEGATIVE]
     with warnings.catch_warnings(), suppress(EqualScoresError):

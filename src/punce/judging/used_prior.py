@@ -32,6 +32,8 @@ _LEAST_WIDTH = 0.01  # of an interval: a narrower one would silence the other es
 _FEWEST_OF_BOTH = 5  # labelled rows of a class, for its mean to have an error that can be known
 _MOST_ERROR = 0.2  # of an estimate that says anything
 _FAR = 3.0  # standard errors
+_CONTRADICT = 3.0  # times the odds, between a given prior and the learned scores
+_FEWEST_TO_CONTRADICT = 50  # held-out labelled rows: with fewer, intervals of shares near 0 can be far too narrow
 _DOUBT = 1.0  # rows: ten labelled rows without a hit are no proof
 
 
@@ -197,6 +199,27 @@ def disagreement(first: PriorEstimate, both: PriorEstimate) -> str:
         f"with the labelled negatives the share of positives among the unlabelled rows is {both.value:.2f} "
         f"({both.low:.2f} to {both.high:.2f}), but {said} {first.value:.2f}: the labelled rows of one class are "
         "probably no random sample of it. If the negatives were chosen, hand them over as judged rows"
+    )
+
+
+def contradiction(given: PriorEstimate, learned: PriorEstimate | None, n_labelled: int) -> str:
+    """What to tell a person who gave a plain number that the learned scores speak against.
+
+    Odds of the number and of the nearest end of the scores' interval that differ threefold: where classes overlap an
+    estimate is too high, so that a smaller difference says little. A number with an interval comes from a review or a
+    sample, and rests on more than labels. `n_labelled` is the number of held-out labelled rows.
+    """
+    if learned is None or learned.reason or given.low < given.high or n_labelled < _FEWEST_TO_CONTRADICT:
+        return ""
+    own, low, high = (
+        share / (1 - share) for share in np.clip((given.value, learned.low, learned.high), _NEAR, 1 - _NEAR)
+    )
+    if low <= _CONTRADICT * own <= _CONTRADICT**2 * high:
+        return ""
+    return (
+        f"the share of positives among the unlabelled rows was given as {given.value:g}, but the learned scores put "
+        f"it at {learned.value:.2f} ({learned.low:.2f} to {learned.high:.2f}): check the number; if it is right, the "
+        "labelled rows are no random sample of the positives"
     )
 
 

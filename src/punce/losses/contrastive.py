@@ -18,7 +18,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, check_vocabulary
 from punce.losses.log_partition import check_temperature, log_partition
 from punce.training import collectives
@@ -146,10 +146,21 @@ def unit_rows(z: Tensor) -> Tensor:
     """
     z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
     lengths = z.norm(dim=1, keepdim=True)
+    if bool((is_tiny := lengths < _shortest(z.dtype)).any()):
+        z = z * torch.where(
+            is_tiny, z.new_tensor(_shortest(z.dtype) ** -2), 1.0
+        )  # a direction does not depend on the length
+        lengths = z.norm(dim=1, keepdim=True)
     if not bool(lengths.isfinite().all()):
         raise _non_finite(z, lengths)
     # 1/inf = 0: a zero row stays zero, without the NaN gradient that 0/0 would give.
     return z * torch.where(lengths > 0, lengths, torch.inf).reciprocal()
+
+
+def _shortest(dtype: torch.dtype) -> float:
+    """Length below which the squares of a row's numbers lose digits, because they come near the smallest number."""
+    limits = torch.finfo(dtype)
+    return float((limits.tiny / limits.eps) ** 0.5)
 
 
 def _check_shapes(z: Tensor, labels: Tensor | None) -> None:
@@ -180,6 +191,6 @@ def _non_finite(z: Tensor, lengths: Tensor) -> InputError:
     # Finite rows whose squared length overflows are a different mistake from NaN in the input.
     kind = "non-finite" if not bool(z[bad].isfinite().all()) else f"too large for {z.dtype}"
     return InputError(
-        f"{len(bad)} projections are {kind}: {where}{', …' if len(bad) > 5 else ''}; "
+        f"{number_of(len(bad), 'projection is', 'projections are')} {kind}: {where}{', …' if len(bad) > 5 else ''}; "
         "look at the learning rate, the input rows, or mixed-precision overflow"
     )

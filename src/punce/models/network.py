@@ -303,11 +303,13 @@ def as_tensor(X: Any) -> Tensor:
 
 
 def _numbers(X: Any) -> Any:
-    """An array torch can take: numbers kept as Python objects become floats."""
+    """An array torch can take: numbers kept as Python objects or as text become floats."""
     if issparse(X):
         return matrix_from_sparse(X)
     array = np.ascontiguousarray(X) if np.ndim(X) else np.asarray(X)
-    if array.dtype.kind != "O":
+    if array.dtype.kind in "Mm":
+        raise InputError(f"embeddings and images must be numbers, got {array.dtype}")
+    if array.dtype.kind not in "OUS":
         return array
     try:
         return array.astype(np.float32)

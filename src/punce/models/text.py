@@ -17,7 +17,7 @@ from punce.columns.given import is_missing
 from punce.encoders import ENCODERS, Encoder, Transformer
 from punce.encoders.pretrained import VARIABLE, has_transformers, named_encoder
 from punce.encoders.static import PACKAGE, StaticVectors, has_static_vectors
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import Labels
 from punce.models.insight import Reason
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
@@ -254,7 +254,8 @@ def as_texts(X: Any) -> list[str]:
     if not texts:
         raise InputError("there are no texts: X is empty")
     if wrong := [i for i, text in enumerate(texts) if not isinstance(text, str)]:
-        raise InputError(f"row {wrong[0]} is {type(texts[wrong[0]]).__name__}, not text ({len(wrong)} such rows)")
+        such = number_of(len(wrong), "such row", "such rows")
+        raise InputError(f"row {wrong[0]} is {type(texts[wrong[0]]).__name__}, not text ({such})")
     return texts
 
 

@@ -213,8 +213,9 @@ def _checked_scores(scores: Any, expected: int) -> Float:
 def _seed(random_state: int | None) -> int:
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise InputError(f"random_state must be a non-negative integer or None, got {random_state!r}")
+    is_whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not (is_whole and 0 <= random_state < 2**32):  # scikit-learn's models take no larger one
+        raise InputError(f"random_state must be None or a whole number from 0 to 2³² − 1, got {random_state!r}")
     return int(random_state)
 
 

@@ -244,8 +244,8 @@ def _training(history: list[dict[str, Any]]) -> dict[str, tuple[dict[str, float 
             key: float(value) for key, value in row.items() if isinstance(value, int | float) and key != "step"
         }
         stage = str(row.get("stage", "training"))
-        step = row.get("step", len(history))
-        if stage not in begun or step < last_step[stage]:
+        step = row.get("step", last_step.get(stage, 0) + 1)
+        if stage not in begun or step <= last_step[stage]:  # equal: each was a training of one epoch
             begun[stage] = begun.get(stage, 0) + 1
         last_step[stage] = step
         name = stage if begun[stage] == 1 else f"{stage}, training {begun[stage]}"

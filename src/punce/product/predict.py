@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,7 @@ from punce.classifier import PUClassifier
 from punce.columns.number_forms import NumberForms
 from punce.data import DataStream, UserData, stream
 from punce.data.read import input_form
-from punce.data.reading_options import applying_reading, was_asked
+from punce.data.reading_options import applying_reading, check_reading, was_asked
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
 from punce.errors import InputError
@@ -113,6 +113,7 @@ class NewFile:
         cls, classifier: PUClassifier, run: Path, data: Path, batch_rows: int, written: Mapping[str, Any] | None = None
     ) -> NewFile:
         """The file with what the run knows about how it is written, and with what the caller says."""
+        check_reading(input_form(file_and_table(data)[0]), written or {}, offered=tuple(written or {}))
         reading = _reading(run, data, {name: value for name, value in (written or {}).items() if was_asked(value)})
         route = classifier._route
         options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
@@ -130,7 +131,7 @@ class NewFile:
                 with notes.of_batch(batch, found.rows):
                     scored = found.score(batch)
                 write(scored)
-        return (*self.stream.notes, *notes.lines())
+        return (*self.stream.notes, *self.reading.notes, *notes.lines())
 
     def counted(self, classifier: PUClassifier) -> Found:
         """The rows, only counted."""
@@ -229,6 +230,8 @@ class _Reading:
     options: dict[str, Any] = field(default_factory=dict)
     hint: str = ""
     """What may be wrong with a file whose columns are not those of the run."""
+    notes: tuple[str, ...] = ()
+    """What the result file does not have that its reader may expect."""
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -262,16 +265,26 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
         raise InputError(f"{file} cannot be read ({error!r}), so how to read new rows is not known") from error
     file, table = file_and_table(data, written.get("table"))
     hint = ""
+    notes: tuple[str, ...] = ()
     options = applying_reading(input_form(file), options) | {"number_forms": forms} | written | {"table": table}
     if form_of(file) is not None:
         opened = open_table(file, FileOptions(**{key: options[key] for key in _FILE if key in options}))
         names, hint = opened.names, opened.hint
+        notes = _about_names(options.get("id"), names)
         if options.get("id") not in names:
             options.pop("id", None)
         options["drop"] = [name for name in aside if name in names]
     if columns:
         options["columns"] = columns
-    return _Reading(options, hint)
+    return _Reading(options, hint, notes)
+
+
+def _about_names(id: str | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Said where the id of the result is the number of the row and could be taken for the name of one."""
+    if (id is None and "id" not in names) or id in names:
+        return ()
+    why = "the run was fitted without --id" if id is None else f"the file has no column {id!r}, which named the rows"
+    return (f"{why}; the id of the result is the number of the row",)
 
 
 class _Notes:

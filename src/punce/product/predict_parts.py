@@ -122,9 +122,10 @@ def _places(data: Path, out: Path) -> tuple[list[Path], list[Path]]:
     if target == root or (target.is_relative_to(root) and "**" in str(data)):
         raise InputError(f"results in {out} would be read as parts the next time; name another folder with --out")
     open_table(data)  # refuses parts whose columns differ, before any is scored
-    files = [file.resolve() for file in part_files(data)]
-    names = [file.relative_to(root) if file.is_relative_to(root) else Path(file.name) for file in files]
-    return files, [target / name.with_name(name.stem + _ENDING) for name in names]
+    files = part_files(data)
+    # By the names in the folder: links in it may lead to files of one name in several other folders.
+    names = [file.relative_to(folder_of(data.expanduser())) for file in files]
+    return [file.absolute() for file in files], [target / name.with_name(name.stem + _ENDING) for name in names]
 
 
 def _digest(run: Path) -> str:

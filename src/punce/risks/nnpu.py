@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, refuse_negatives
 from punce.risks.base import Risk, checked_batch, find_surrogate, group_means
 from punce.scenario import check_prior
@@ -39,9 +39,9 @@ class NNPU(Risk):
         super().__init__()
         self.prior = check_prior(prior, open_interval=True)
         self.surrogate = find_surrogate(surrogate)
-        if not (math.isfinite(beta) and beta >= 0.0):
+        if not (is_number(beta) and math.isfinite(beta) and beta >= 0.0):
             raise InputError(f"beta must be a number >= 0, got {beta!r}")
-        if not 0.0 <= gamma <= 1.0:
+        if not (is_number(gamma) and 0.0 <= gamma <= 1.0):
             raise InputError(f"gamma must lie in [0, 1], got {gamma!r}")
         self.known_share = check_prior(known_share, "known_share")
         self.beta = float(beta)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import POSITIVE, UNLABELLED, refuse_negatives
 from punce.risks.base import Risk, checked_batch, checked_scores, group_means
 from punce.training.collectives import gather_rows
@@ -28,9 +28,9 @@ class VPU(Risk):
 
     def __init__(self, mixup_weight: float = 0.1, mixup_alpha: float = 0.3) -> None:
         super().__init__()
-        if not (math.isfinite(mixup_weight) and mixup_weight >= 0.0):
+        if not (is_number(mixup_weight) and math.isfinite(mixup_weight) and mixup_weight >= 0.0):
             raise InputError(f"mixup_weight must be a number >= 0, got {mixup_weight!r}")
-        if not (math.isfinite(mixup_alpha) and mixup_alpha > 0.0):
+        if not (is_number(mixup_alpha) and math.isfinite(mixup_alpha) and mixup_alpha > 0.0):
             raise InputError(f"mixup_alpha must be a number > 0, got {mixup_alpha!r}")
         self.mixup_weight = float(mixup_weight)
         self.mixup_alpha = float(mixup_alpha)
@@ -80,7 +80,7 @@ def phi_scale(scores: Tensor, quantile: float = 0.99) -> float:
     scores = checked_scores(scores).detach()
     if len(scores) == 0:
         raise InputError("phi_scale needs at least one score")
-    if not 0.0 < quantile <= 1.0:
+    if not (is_number(quantile) and 0.0 < quantile <= 1.0):
         raise InputError(f"quantile must lie in (0, 1], got {quantile!r}")
     # kthvalue of the scores, because Φ is monotone in them and torch.quantile refuses more than 16 million rows.
     k = max(1, math.ceil(quantile * len(scores)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +70,11 @@ def existing(path: str | Path) -> Path:
     if not path.is_file() and not path.is_dir():  # files are read more than once, which a pipe cannot be
         raise InputError(f"{path} is no file and no folder but a pipe or a device; write its content to a file first")
     return path
+
+
+def as_argument(path: Path) -> str:
+    """A path as part of a command that a person may copy: in quotes where it holds spaces."""
+    return shlex.quote(str(path))
 
 
 def _is_there(path: Path) -> bool:

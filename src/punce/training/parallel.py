@@ -106,9 +106,18 @@ def _work(tasks: Sequence[Callable[[], T]], places: int, sink: Connection) -> No
                 try:
                     result, error = tasks[place[0]](), None
                 except Exception as raised:
-                    result, error = None, raised
+                    result, error = None, _sendable(raised)
             # Plain pickle: send() would leave a tensor in memory of this copy, which is gone when the other side looks.
             sink.send_bytes(pickle.dumps((place[0], result, error, [warning.message for warning in caught])))
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or its words where it does not survive the way back."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # pickle raises whatever the error's own code does
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _in_order(sources: list[Connection], count: int) -> Iterator[T]:
