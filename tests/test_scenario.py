@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -59,6 +61,11 @@ def test_a_prior_outside_the_unit_interval_is_refused(prior: float) -> None:
         check_prior(prior)
 
 
+def test_one_number_of_numpy_or_torch_is_a_prior() -> None:
+    for prior in (np.float32(0.25), np.array(0.25), torch.tensor(0.25)):
+        assert check_prior(prior) == 0.25
+
+
 def test_refusals_say_what_to_do() -> None:
     with pytest.raises(InputError, match="a percentage"):
         check_prior(38.0)
@@ -68,8 +75,9 @@ def test_refusals_say_what_to_do() -> None:
         check_prior(-1, "labelled_share")
     with pytest.raises(InputError, match=r"\(0, 1\)"):
         check_prior(1.0, open_interval=True)
-    with pytest.raises(InputError, match="a number"):
-        check_prior("auto")  # type: ignore[arg-type]
+    for wrong in ("auto", "0.3", True, None, np.array([0.3, 0.4])):
+        with pytest.raises(InputError, match="prior must be a number between 0 and 1, got"):
+            check_prior(wrong)
     with pytest.raises(InputError, match="scenario must be one of"):
         exact_prior(1, 1, 0, "wrong")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="30 labelled positives cannot come out of 20"):

@@ -13,9 +13,9 @@ Three numbers that papers all call "the prior", kept apart here:
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 
 Scenario = Literal["single_set", "case_control"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
@@ -50,12 +50,12 @@ _AMONG = {
 }
 
 
-def check_prior(prior: float | str, name: str = "prior", *, open_interval: bool = False) -> float:
-    """Refuse a prior outside [0, 1] (or outside (0, 1)) and return it as a float."""
-    try:
-        value = float(prior)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number between 0 and 1, got {prior!r}") from None
+def check_prior(prior: Any, name: str = "prior", *, open_interval: bool = False) -> float:
+    """Refuse a prior outside [0, 1] (or outside (0, 1)) and return it as a float. Words and flags are no numbers."""
+    number = prior.item() if getattr(prior, "shape", None) == () else prior  # one number of NumPy or torch
+    if not is_number(number):
+        raise InputError(f"{name} must be a number between 0 and 1, got {prior!r}")
+    value = float(number)
     inside = 0.0 < value < 1.0 if open_interval else 0.0 <= value <= 1.0
     if not inside:  # also catches NaN
         brackets = "(0, 1)" if open_interval else "[0, 1]"

@@ -73,11 +73,18 @@ def _is_folder_for(data: Path, out: Path | None) -> bool:
 
 
 def _share(given: str | None) -> float | Literal["auto"] | None:
+    from punce.errors import InputError
     from punce.scenario import check_prior
 
     if given is None:
         return None
-    return "auto" if given == "auto" else check_prior(given, "--share", open_interval=True)
+    if given == "auto":
+        return "auto"
+    try:
+        share = float(given)
+    except ValueError:
+        raise InputError(f"--share must be a number between 0 and 1 or auto, got {given!r}") from None
+    return check_prior(share, "--share", open_interval=True)
 
 
 def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
