@@ -260,6 +260,7 @@ def test_the_document_and_its_figures_are_written_and_stale_ones_removed(few: Pa
     mine.unlink()  # it was left alone
     links = re.findall(r"\]\(\.\./(images/[^)]+)\)", (path.parent / "results" / "tables.md").read_text())
     assert links
+    links += re.findall(r"\]\((images/[^)]+)\)", path.read_text())
     assert sorted(links) == sorted(p.relative_to(path.parent).as_posix() for p in stale.parent.iterdir())
     behind = re.findall(r"\]\((results/[^)]+)\)", path.read_text())
     assert sorted(behind) == sorted(p.relative_to(path.parent).as_posix() for p in (path.parent / "results").iterdir())

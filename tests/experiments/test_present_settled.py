@@ -51,6 +51,25 @@ def test_each_scale_speaks_for_itself(tmp_path: Path) -> None:
     assert claim.at(SCALES["laptop"]) is None
 
 
+def test_every_claim_with_an_interval_is_in_the_figure(tmp_path: Path) -> None:
+    both(tmp_path)
+    page, appendix = build_docs(tmp_path, "laptop")
+    mnist = appendix[Path("images/results/claims-mnist.svg")]
+    assert f"{AHEAD} (part)" in mnist
+    assert "puNCE with a probe" not in mnist, "of what was not measured there is nothing to draw"
+    assert "(images/results/claims-mnist.svg)" in page
+    fill(tmp_path, ["table1"], "laptop", value=backwards)
+    _, later = build_docs(tmp_path, "laptop")
+    assert f"{AHEAD} (laptop)" in later[Path("images/results/claims-mnist.svg")]
+
+
+def test_one_seed_draws_no_figure(tmp_path: Path) -> None:
+    fill(tmp_path, ["table1"], "laptop", seeds=[0])
+    page, appendix = build_docs(tmp_path, "laptop")
+    assert not [name for name in appendix if name.name.startswith("claims-")]
+    assert "claims-mnist" not in page
+
+
 def test_the_page_and_the_file_for_programs_agree(tmp_path: Path) -> None:
     both(tmp_path)
     page, _ = build_docs(tmp_path, "laptop")

@@ -18,7 +18,7 @@ from punce.experiments.present.grid import Grid, Results
 from punce.experiments.present.markup import html, latex, markdown
 from punce.experiments.present.page import render_page
 from punce.experiments.present.reading import hand_written
-from punce.experiments.present.results_doc import APPENDIX, IMAGES, doc_appendix, render_doc
+from punce.experiments.present.results_doc import APPENDIX, CLAIM_FIGURES, IMAGES, doc_appendix, render_doc
 from punce.experiments.present.summary import summary_text
 from punce.experiments.scales import SCALES, Scale, find_scale
 from punce.storage.files import write_text
@@ -57,8 +57,9 @@ def write_docs(results_dir: Path, scale: str, path: Path) -> list[Path]:
 def _possible_names() -> set[Path]:
     """All that a document of any scale can have beside it. Other files in these folders are a person's own."""
     firsts = ("", *(f"{name}-" for name in SCALES))
-    pages = {APPENDIX / "claims.md", *(APPENDIX / f"{first}tables.md" for first in firsts)}
-    return pages | {IMAGES / f"{first}{name}.svg" for first in firsts for name in EXPERIMENTS}
+    pages = {APPENDIX / "claims.md", APPENDIX / "how.md", *(APPENDIX / f"{first}tables.md" for first in firsts)}
+    drawn = {IMAGES / f"{name}.svg" for name in CLAIM_FIGURES}
+    return pages | drawn | {IMAGES / f"{first}{name}.svg" for first in firsts for name in EXPERIMENTS}
 
 
 def build_docs(results_dir: Path, scale: str) -> tuple[str, dict[Path, str]]:

@@ -1,7 +1,7 @@
 """``docs/results.md`` and its appendix from the results: the same bytes from the same files, on any machine and day.
 
-The page says which claims hold. Behind it, ``results/claims.md`` has the numbers of every claim and
-``results/tables.md`` every table and figure.
+The page says which claims hold. Behind it, ``results/claims.md`` has the numbers of every claim,
+``results/tables.md`` every table and figure, and ``results/how.md`` how each scale was run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from punce.experiments.present import reading, tables
-from punce.experiments.present.figures import Picture, pictures
+from punce.experiments.present.figures import Picture, claim_pictures, pictures
 from punce.experiments.present.grid import Grid
 from punce.experiments.present.markup import Cell, Table, escape_markdown, markdown
 from punce.experiments.present.paper_numbers import plotted_table, slips
@@ -21,6 +21,7 @@ from punce.experiments.scales import Scale
 
 IMAGES, APPENDIX = Path("images", "results"), Path("results")
 """Folders of the figures and of the appendix, seen from the document."""
+CLAIM_FIGURES = ("claims-mnist", "claims-others")
 
 
 def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
@@ -30,16 +31,16 @@ def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
         "# Results: which claims of the paper hold",
         f"For a reader who asks what of the paper can be confirmed here. {_command(scale)} "
         "writes this page from `results/`; only the commentary is typed by hand. "
-        f"Behind it are [every claim with its numbers]({APPENDIX.as_posix()}/claims.md) and every table and figure "
-        f"{_tables_links(scale, books)}.",
+        f"Behind it are [every claim with its numbers]({APPENDIX.as_posix()}/claims.md), "
+        f"[how it was run]({APPENDIX.as_posix()}/how.md), and every table and figure {_tables_links(scale, books)}.",
         escape_markdown(reading.tally(one.finding for one in papers)),
         *(["## Commentary", by_hand] if by_hand else []),
-        "## Which claims hold",
+        "## Every claim in a figure",
+        *(block for picture in _claim_figures(papers) for block in _shown(picture, IMAGES)),
+        "## Every claim in a table",
         "Each column is a scale and uses its own results alone. An empty place was not measured there. The encoders of "
         "the scale frozen were trained on ImageNet with labels: compare its rows with each other only.",
         _matrix(papers, books),
-        "## How it was run",
-        *(escape_markdown(paragraph) for paragraph in _openings(books)),
     ]
     return _joined(blocks)
 
@@ -57,7 +58,15 @@ def doc_appendix(scale: Scale, books: Books) -> dict[Path, str]:
         "## Beyond the paper",
         _findings([one for one in settled if not one.is_papers]),
     ]
-    found = {APPENDIX / "claims.md": _joined(claims)}
+    how = [
+        "# How the experiments were run",
+        "For a reader who checks the [results](../results.md): sizes, epochs and choices of every scale. "
+        f"Written by {_command(scale)}.",
+        *(escape_markdown(paragraph) for paragraph in _openings(books)),
+    ]
+    found = {APPENDIX / "claims.md": _joined(claims), APPENDIX / "how.md": _joined(how)}
+    drawn = _claim_figures([one for one in settled if one.is_papers])
+    found |= {IMAGES / f"{picture.name}.svg": picture.svg for picture in drawn}
     for own, grids in books:
         if own is scale or any(grid.is_shown for grid in grids.values()):
             found |= _tables(scale, own, grids)
@@ -86,6 +95,26 @@ def _tables_links(scale: Scale, books: Books) -> str:
     shown = [own for own, grids in books if own is scale or any(grid.is_shown for grid in grids.values())]
     names = {own.name: "tables.md" if own is scale else f"{own.name}-tables.md" for own in shown}
     return ", ".join(f"[at scale {name}]({APPENDIX.as_posix()}/{page})" for name, page in names.items())
+
+
+def _claim_figures(settled: Sequence[Settled]) -> list[Picture]:
+    """The figures of all claims; none where nothing was measured."""
+    return [picture for name, some in _parts(settled).items() for picture in claim_pictures(name, some)]
+
+
+def _parts(settled: Sequence[Settled]) -> dict[str, list[Settled]]:
+    """Two figures that fit on a screen: MNIST, and everything else."""
+    is_mnist = [("MNIST" in one.finding.text) for one in settled]
+    return {
+        name: [one for one, own in zip(settled, is_mnist, strict=True) if own == wanted]
+        for name, wanted in zip(CLAIM_FIGURES, (True, False), strict=True)
+    }
+
+
+def _shown(picture: Picture, folder: Path) -> list[str]:
+    """A figure and its caption."""
+    image = f"![{escape_markdown(picture.alt)}]({(folder / picture.name).as_posix()}.svg)"
+    return [image, f"*{escape_markdown(picture.caption)}*"]
 
 
 def _matrix(settled: Sequence[Settled], books: Books) -> str:
@@ -121,8 +150,7 @@ def _part(grid: Grid, drawn: Sequence[Picture], *, is_main: bool) -> list[str]:
         command = f"punce reproduce {experiment.name} --scale {grid.scale.name}"
         return [*blocks, f"Not measured at this scale yet: `{command}`."]
     for picture in drawn:
-        blocks.append(f"![{escape_markdown(picture.alt)}](../{(IMAGES / picture.name).as_posix()}.svg)")
-        blocks.append(f"*{escape_markdown(picture.caption)}*")
+        blocks += _shown(picture, ".." / IMAGES)
     same = plotted_table(experiment.paper)
     if same:  # a figure that plots a table of the paper: its numbers stand there
         return [*blocks, f"The numbers are those of {same}."]

@@ -79,10 +79,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Line:
-    """One comparison of a claim: what it says, and the numbers."""
+    """One comparison of a claim: what it says, and the numbers; for a figure also its name and the difference."""
 
     answer: Answer
     numbers: str
+    label: str = ""
+    difference: Summary | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class Book:
         if found is None:
             return Line(Answer.MISSING, f"{label}: not measured")
         above = _against(found, limit)
-        return Line(turned.get(above, above), f"{label}: {with_interval(found, sign=True)}")
+        return Line(turned.get(above, above), f"{label}: {with_interval(found, sign=True)}", label, found)
 
     def reaches(self, label: str, ref: Ref, level: float) -> Line:
         """Whether the mean over two seeds or more is at or above a level."""

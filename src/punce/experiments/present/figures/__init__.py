@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from punce.experiments.present.figures.claims import draw_claims
 from punce.experiments.present.figures.draw import draw_against, draw_epochs, draw_scatter, draw_transfer
 from punce.experiments.present.figures.style import as_svg, drawing, for_page
 from punce.experiments.present.grid import Grid
+from punce.experiments.present.settled import Settled
 
 
 @dataclass(frozen=True)
@@ -44,4 +46,14 @@ def pictures(grid: Grid) -> list[Picture]:
     return [Picture(name, svg, caption, alt)]
 
 
-__all__ = ["Drawn", "Picture", "for_page", "pictures"]
+def claim_pictures(name: str, settled: Sequence[Settled]) -> list[Picture]:
+    """The figure of some claims; none where no comparison has an interval."""
+    with drawing():
+        found = draw_claims(settled)
+        if found is None:
+            return []
+        figure, caption, alt = found
+        return [Picture(name, as_svg(figure), caption, alt)]
+
+
+__all__ = ["Drawn", "Picture", "claim_pictures", "for_page", "pictures"]
