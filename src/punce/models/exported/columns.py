@@ -13,12 +13,49 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from punce.columns.encoder import LARGEST, MISSING, UNKNOWN, CategoryColumn, DateColumn, NumberColumn, TableEncoder
+from punce.columns.encoder import (
+    LARGEST,
+    MISSING,
+    UNKNOWN,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    TableEncoder,
+)
 from punce.columns.kinds import HUGE
 from punce.errors import InputError
+from punce.models.columns import Columns
 from punce.models.exported.graph import ML, Graph
 
 _TRUTH_WORDS = ("true", "false", "yes", "no", "y", "n", "t", "f", "1", "0")
+
+
+@dataclass(frozen=True)
+class TableInputs:
+    """What the inputs `X` and `categories` consist of. `width` is that of a matrix, of which `X` has all columns."""
+
+    encoder: TableEncoder
+    numbers: tuple[NumberColumn, ...]
+    categories: tuple[CategoryColumn, ...]
+    width: int | None
+
+    @classmethod
+    def of(cls, encoder: TableEncoder, columns: Columns) -> TableInputs:
+        """The columns of a fit; refuses those that an ONNX file cannot read."""
+        for column in encoder.columns:
+            _refuse_unreadable(column)
+        numbers = tuple(column for column in encoder.columns if isinstance(column, NumberColumn))
+        categories = tuple(column for column in encoder.columns if isinstance(column, CategoryColumn))
+        is_matrix = columns.names is None and not categories
+        return cls(encoder, numbers, categories, columns.width if is_matrix else None)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The names of the columns of both inputs, in their order."""
+        numbers = [column.name for column in self.numbers] if self.width is None else [*map(_name, range(self.width))]
+        names = {"numbers": numbers, "categories": [column.name for column in self.categories]}
+        return {key: json.dumps(value, ensure_ascii=False) for key, value in names.items()}
 
 
 @dataclass(frozen=True)
@@ -29,15 +66,14 @@ class EncodedRows:
     empty: str
 
 
-def encoded_rows(graph: Graph, encoder: TableEncoder, width: int, is_matrix: bool) -> EncodedRows:
-    """Adds the inputs `X` and `categories`, and what makes the matrix of the encoder of them."""
-    numbers, categories = _readable(encoder)
+def encoded_rows(graph: Graph, inputs: TableInputs) -> EncodedRows:
+    """Adds the inputs, and what makes the matrix of the encoder of them."""
+    numbers, categories, outputs = inputs.numbers, inputs.categories, inputs.encoder.outputs
     blocks: list[str] = []
     missing: list[str] = []
     places: list[int] = []  # in the matrix of the encoder, of each column of the blocks
-    outputs = encoder.outputs
     if numbers:
-        scaled, gaps = _scaled(graph, numbers, _numbers(graph, numbers, width, is_matrix and not categories))
+        scaled, gaps = _scaled(graph, numbers, _numbers(graph, inputs))
         with_gaps = [k for k, column in enumerate(numbers) if column.indicator]
         blocks += [scaled, *([graph.columns(gaps, np.array(with_gaps))] if with_gaps else [])]
         missing.append(gaps)
@@ -53,39 +89,29 @@ def encoded_rows(graph: Graph, encoder: TableEncoder, width: int, is_matrix: boo
     return EncodedRows(values, graph.add("Greater", fewest, np.array([0.5], np.float32)))
 
 
-def metadata(encoder: TableEncoder) -> dict[str, str]:
-    """The columns that the inputs consist of, by name."""
-    numbers, categories = _readable(encoder)
-    names = {"numbers": [column.name for column in numbers], "categories": [column.name for column in categories]}
-    return {key: json.dumps(value, ensure_ascii=False) for key, value in names.items()}
+def _refuse_unreadable(column: Column) -> None:
+    again = "then fit and export again; save() keeps this model"
+    if isinstance(column, DateColumn):
+        instead = "give numbers in its place, such as days since a fixed day, the month or the weekday"
+        raise InputError(f"column {column.name!r} holds dates, which an ONNX file cannot read: {instead}, {again}")
+    if isinstance(column, CategoryColumn) and "" in column.categories:
+        what = "has the empty text as a category, which stands for a missing value in an ONNX file"
+        raise InputError(f"column {column.name!r} {what}: write None or a word in its place, {again}")
 
 
-def _readable(encoder: TableEncoder) -> tuple[list[NumberColumn], list[CategoryColumn]]:
-    """The columns of numbers and of categories; refuses a table with any other."""
-    numbers = [column for column in encoder.columns if isinstance(column, NumberColumn)]
-    categories = [column for column in encoder.columns if isinstance(column, CategoryColumn)]
-    for column in encoder.columns:
-        if isinstance(column, DateColumn):
-            instead = "give numbers in its place, such as days since a fixed day, the month or the weekday"
-            raise InputError(
-                f"column {column.name!r} holds dates, which an ONNX file cannot read: {instead}, then fit and export "
-                "again; save() keeps this model"
-            )
-        if isinstance(column, CategoryColumn) and "" in column.categories:
-            raise InputError(
-                f"column {column.name!r} has the empty text as a category, which stands for a missing value in an ONNX "
-                "file: write None or a word in its place, then fit and export again; save() keeps this model"
-            )
-    return numbers, categories
+def _name(place: int) -> str:
+    """What ``punce.models.table.as_frame`` calls a column of a matrix."""
+    return f"x{place}"
 
 
-def _numbers(graph: Graph, numbers: Sequence[NumberColumn], width: int, is_matrix: bool) -> str:
+def _numbers(graph: Graph, inputs: TableInputs) -> str:
     """The input `X` and the columns of it that the model reads. Shape: (n, m)."""
-    if not is_matrix:
-        return graph.input("X", np.float64, len(numbers))
-    x = graph.input("X", np.float64, width)
-    places = [int(column.name.removeprefix("x")) for column in numbers]  # the columns of a matrix are x0, x1, …
-    return x if places == list(range(width)) else graph.columns(x, np.array(places))
+    if inputs.width is None:
+        return graph.input("X", np.float64, len(inputs.numbers))
+    x = graph.input("X", np.float64, inputs.width)
+    place = {_name(k): k for k in range(inputs.width)}
+    used = [place[column.name] for column in inputs.numbers]
+    return x if len(used) == inputs.width else graph.columns(x, np.array(used))
 
 
 def _scaled(graph: Graph, numbers: Sequence[NumberColumn], x: str) -> tuple[str, str]:
