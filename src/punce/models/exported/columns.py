@@ -23,12 +23,10 @@ from punce.columns.encoder import (
     NumberColumn,
     TableEncoder,
 )
-from punce.columns.kinds import HUGE
+from punce.columns.kinds import HUGE, TRUTH_WORDS
 from punce.errors import InputError
 from punce.models.columns import Columns
 from punce.models.exported.graph import ML, Graph
-
-_TRUTH_WORDS = ("true", "false", "yes", "no", "y", "n", "t", "f", "1", "0")
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def _code_of_text(column: CategoryColumn) -> dict[str, float]:
     """The code of each category and of its usual other spellings, as the encoder itself reads them."""
     texts = list(column.categories)
     texts += [f"{text}.0" for text in column.categories]  # of a whole number that another program holds as a float
-    words = [*_TRUTH_WORDS, *column.categories]
+    words = [*TRUTH_WORDS, *column.categories]
     texts += [spelled for word in words for spelled in (word.lower(), word.upper(), word.capitalize())]
     texts = list(dict.fromkeys(texts))
     frame = pd.DataFrame({column.name: pd.Series(texts, dtype="str")})

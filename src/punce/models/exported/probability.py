@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from punce.judging.calibration import PUCalibrator
+from punce.judging.calibration import Floats, PUCalibrator
 from punce.models.exported.graph import Graph
 
 
@@ -29,7 +29,7 @@ def _log_odds(graph: Graph, score: str, calibrator: PUCalibrator) -> str:
     return graph.add("Add", base, graph.add("Mul", slope, graph.add("Sub", inside, start)))
 
 
-def segments(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def segments(knots: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
     """Start, value there and slope of each segment of a piecewise linear map; a single knot is one. Shape: (Q − 1,)."""
     if len(knots) == 1:
         return knots, values, np.zeros(1)
