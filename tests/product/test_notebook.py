@@ -1,4 +1,4 @@
-"""What a notebook shows of a classifier, a prior and the quality; and the classifier as an ONNX file."""
+"""What a notebook shows of a classifier, a prior and the quality."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from sklearn import config_context
 
 from punce import PUClassifier
-from punce.errors import InputError
 from punce.options import ran_in_words
 from punce.priors import estimate_prior
 from tests.product.parts import rows
@@ -89,42 +88,3 @@ def test_all_estimators_show_as_one_table(table: tuple) -> None:
     assert Tags(shown).seen >= {"table", "caption", "th", "td"}
     for words in ("bbe", "dedpul", "median", "90 % interval"):
         assert words in shown
-
-
-# ONNX ----------------------------------------------------------------------------------------------------------------
-
-
-def linear_classifier(table: tuple) -> PUClassifier:
-    X, y = table
-    options = {"kind": "embedding", "encoder": "identity", "loss": None, "epochs": 3, "prior": 0.3}
-    return PUClassifier(**options).fit(X.to_numpy(), y)
-
-
-def test_a_linear_model_gives_the_same_probabilities_as_an_onnx_file(table: tuple, tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx", reason="the extra punce[export] is not installed")
-    from onnx.reference import ReferenceEvaluator
-
-    classifier = linear_classifier(table)
-    classifier.export(tmp_path / "model.onnx")
-    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
-    X = np.random.default_rng(5).normal(size=(500, 4)).astype(np.float32) * 4
-    label, probabilities = ReferenceEvaluator(onnx.load(tmp_path / "model.onnx")).run(None, {"X": X})
-    assert probabilities == pytest.approx(classifier.predict_proba(X), abs=1e-5)
-    sure = np.abs(probabilities[:, 1] - classifier.threshold_) > 1e-4
-    assert (label == classifier.predict(X))[sure].all()
-
-
-def test_what_cannot_be_exported_is_refused_in_one_line(table: tuple, tmp_path: Path) -> None:
-    pytest.importorskip("onnx", reason="the extra punce[export] is not installed")
-    X, y = table
-    with pytest.raises(InputError, match="only models whose scores are linear in the columns can be exported"):
-        PUClassifier(prior=0.3).fit(X, y).export(tmp_path / "m.onnx")
-    days = np.random.default_rng(0).permutation(len(X))  # in order they would follow the labels
-    dated = X.assign(when=pd.date_range("2024", periods=len(X))[days])
-    with pytest.raises(InputError, match="this one reads categories or dates; save"):  # and no warning of its own rows
-        PUClassifier(prior=0.3).fit(dated, y).export(tmp_path / "m.onnx")
-    texts = [f"word{k % 7} {'good' if k < 60 else 'bad'} day" for k in range(200)]
-    words = PUClassifier(prior=0.3, encoder="tfidf", epochs=1).fit(texts, (np.arange(200) < 40).astype(int))
-    with pytest.raises(InputError, match="this one reads texts"):
-        words.export(tmp_path / "m.onnx")
-    assert not list(tmp_path.iterdir())

@@ -79,7 +79,7 @@ class DenseColumns(StoredArrays):
         size = max(1, _CELLS_AT_ONCE // max(1, self.width))
         for start in range(0, len(binned), size):
             places = binned[start : start + size, self.numeric].astype(np.intp) + 1  # the first score is of no number
-            dense[start : start + size, : len(self.numeric)] = np.take_along_axis(self._score_of_bin, places, axis=0)
+            dense[start : start + size, : len(self.numeric)] = np.take_along_axis(self.score_of_bin, places, axis=0)
         dense[:, len(self.numeric) :] = has_code(binned, self._codes)
         return dense
 
@@ -89,8 +89,8 @@ class DenseColumns(StoredArrays):
         return np.stack([self.code_column, self.code_value.astype(np.int64)], axis=1)
 
     @cached_property
-    def _score_of_bin(self) -> npt.NDArray[np.float32]:
-        """Shape: (1 + bins, numeric columns)."""
+    def score_of_bin(self) -> npt.NDArray[np.float32]:
+        """The normal score of no number and of each bin. Shape: (1 + bins, numeric columns)."""
         table = np.zeros((1 + N_BINS, len(self.numeric)), dtype=np.float32)
         for k in range(len(self.numeric)):
             table[1:, k] = np.interp(np.arange(N_BINS), self.knots[:, k], self.scores[:, k])

@@ -39,7 +39,7 @@ MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
 _FORMAT = 1
 _MOST_CATEGORIES = 1_000  # rarer ones are read as unknown: a model learns nothing from a few rows each
 _TAIL = 0.005  # at either end
-_LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
+LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
 _FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
@@ -337,7 +337,7 @@ def _outputs(column: Column) -> list[str]:
 def _scaled(column: NumberColumn, raw: Floats) -> list[npt.NDArray[Any]]:
     """The scaled numbers and, where values were missing in fitting, the indicator. Shape: (n,) each."""
     missing = np.isnan(raw)
-    scaled = np.clip((raw - column.median) / column.scale, -_LARGEST, _LARGEST)
+    scaled = np.clip((raw - column.median) / column.scale, -LARGEST, LARGEST)
     scaled[missing] = 0.0
     return [scaled, missing] if column.indicator else [scaled]
 

@@ -27,9 +27,9 @@ _SHORT_DAYS = tuple(day.replace("%Y", "%y") for day in _DAYS)
 _DATE_FORMATS = tuple(day + time for day in (*_DAYS, *_SHORT_DAYS) for time in _TIMES)
 
 _TRUTH = {"true": 1.0, "false": 0.0}
-_TRUTH_WORDS = {**_TRUTH, "1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
+TRUTH_WORDS = {**_TRUTH, "1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
 _SAMPLE = 10_000  # values that decide the kind of a column of text
-_HUGE = 1e100  # its square is still a float64
+HUGE = 1e100  # its square is still a float64
 _MOSTLY = 0.95  # some odd words ("n/a", "?") do not make a column of numbers one of categories
 _DISTINCT = 0.98  # names of rows may repeat a little, as files joined by hand do
 _FEWEST_FOR_IDENTIFIER = 20  # in a handful of rows any column may have distinct values
@@ -104,7 +104,7 @@ def _finite(values: npt.ArrayLike) -> Floats:
     """A copy, bounded so that squares of what is left cannot overflow."""
     found = np.array(values, dtype=np.float64)
     found[~np.isfinite(found)] = np.nan
-    return np.clip(found, -_HUGE, _HUGE, out=found)
+    return np.clip(found, -HUGE, HUGE, out=found)
 
 
 def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
@@ -185,11 +185,11 @@ def respelled(names: pd.Series[Any], categories: Sequence[str]) -> pd.Series[Any
     and 0.0 in one program, and leaves them as they are in another.
     """
     whole = names.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
-    truths = [_TRUTH_WORDS.get(category.lower()) for category in categories]
+    truths = [TRUTH_WORDS.get(category.lower()) for category in categories]
     if None in truths:
         return whole.str.replace(r"(?i)^(true|false)$", lambda found: found[0].capitalize(), regex=True)
     own = dict(zip(reversed(truths), reversed(categories), strict=True))  # the commonest spelling, which is the first
-    return whole.str.lower().map(_TRUTH_WORDS).map(own)
+    return whole.str.lower().map(TRUTH_WORDS).map(own)
 
 
 def _category_name(value: Any) -> str:

@@ -19,7 +19,7 @@ from punce.judging.calibration import PUCalibrator
 from punce.judging.importance import Floats, Importance
 from punce.judging.metrics import PUMetrics
 from punce.models.columns import ReadsColumns
-from punce.models.onnx_file import write_onnx
+from punce.models.exported.file import write_onnx
 from punce.models.route import Route
 from punce.notebook import html_table
 from punce.options import check_explained, ran_in_words
@@ -152,13 +152,14 @@ class Insight(ReadsColumns):
             self._measured = tuple(Importance(str(name), *map(float, three)) for name, *three in numbers)
 
     def export(self, path: str | Path) -> None:
-        """Write the classifier as an ONNX file, for programs without punce, where its scores are linear in the columns.
+        """Write the classifier as an ONNX file: the probabilities of :meth:`predict_proba` in programs without punce.
 
-        Inputs and outputs are those of ``punce.models.onnx_file``. Any other model is refused: :meth:`save` keeps it.
+        Default models of tables of numbers and categories can be exported, and models of embeddings whose scores are
+        linear in the columns. Inputs and outputs are those of ``punce.models.exported``. Any other model is refused:
+        :meth:`save` keeps it.
         """
         check_is_fitted(self, "classes_")
-        columns = (self.kind_, self._columns.width, self._columns.names)
-        write_onnx(Path(path), self._route, columns, self._calibrator, self.threshold_)
+        write_onnx(Path(path), self.kind_, self._route, self._columns, self._calibrator, self.threshold_)
 
     def _repr_html_inner(self) -> str:
         """What notebooks show: scikit-learn calls it for ``_repr_html_``."""

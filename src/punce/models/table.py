@@ -79,6 +79,11 @@ class TableRoute:
         """Columns that the fit set aside (empty, constant, names of rows): new rows need not have them."""
         return frozenset(self._encoder.left_out)
 
+    @property
+    def parts(self) -> tuple[TableEncoder, TabularPU | TableNetwork | FewLabelled]:
+        """How the columns are read and what scores them, for a file that needs no punce (models/exported)."""
+        return self._encoder, self._model
+
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Decide how the columns are read, and return them so: the first prior must see what the model sees."""
         frame = as_frame(X)

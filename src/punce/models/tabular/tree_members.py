@@ -42,7 +42,7 @@ _LIGHTEST = 1e-3  # a duplicate lighter than this changes no tree but costs its 
 _CHECKED = 20  # rows on which the stored trees are compared with scikit-learn's own
 _COLUMNS_TRIED = 16  # at a node of a PU tree: a third of many one-hot columns takes long and ranks no better
 _MOST_LEAVES = 2000  # of a PU tree, which bounds the size of a stored model
-_MARGIN = 1e-3  # keeps log-odds finite where all trees agree
+MARGIN = 1e-3  # keeps log-odds finite where all trees agree
 
 
 @dataclass(frozen=True)
@@ -186,5 +186,5 @@ def _rows_and_columns(lesson: Lesson, x: Values, fold: int) -> tuple[Rows, Rows]
 
 def _log_odds(chance: Floats) -> Floats:
     chance = np.clip(chance, 0.0, 1.0)
-    scores: Floats = np.log(chance + _MARGIN) - np.log(1.0 - chance + _MARGIN)
+    scores: Floats = np.log(chance + MARGIN) - np.log(1.0 - chance + MARGIN)
     return scores
