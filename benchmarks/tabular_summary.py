@@ -19,6 +19,8 @@ RUN = [*CELL, "seed"]
 WIDE_GAP = 0.01  # between best rival and oracle; over smaller ones a share of the distance is mostly noise
 TIE = 0.001  # a tenth of a point is no difference worth a method
 
+_FEWEST_RUNS = 10  # with a number, to say how often its interval holds the truth on a table
+
 
 def summary(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Figures of the reported sets, over the runs that the default, every rival and the oracle have finished."""
@@ -42,6 +44,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "behind_untold": {metric: behind(reported, metric, UNTOLD) for metric in ("auc", "accuracy")},
         "distance_closed": {metric: distance_closed(reported, metric) for metric in ("auc", "accuracy")},
         "own_numbers": {str(n): own_numbers(part) for n, part in [("all", reported), *reported.groupby("n_labelled")]},
+        "coverage_by_set": coverage_by_set(reported),
         "told": told(with_told),
         "cells": cells(reported),
         "design_cells": cells(design),
@@ -174,6 +177,20 @@ def own_numbers(table: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
+def coverage_by_set(table: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """For each number the share of a table's runs whose interval holds the truth, the lowest first.
+
+    Tables on which fewer than ten runs have the number are left out.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name, part in table.groupby("set"):
+        runs_of_set = int((part["method"] == OURS).sum())
+        for key, one in own_numbers(part).items():
+            if (1.0 - one["cannot_be_estimated"]) * runs_of_set >= _FEWEST_RUNS:
+                found.setdefault(key, {})[str(name)] = one["coverage"]
+    return {key: dict(sorted(known.items(), key=lambda item: item[1])) for key, known in found.items()}
+
+
 # The page ------------------------------------------------------------------------------------------------------------
 
 
@@ -283,7 +300,14 @@ def _own(result: dict[str, Any]) -> str:
     about = (
         "The default's own numbers with their 90 % intervals, made without negatives, against the test rows, which have"
     )
-    return f"{about}\na sampling error of their own:\n\n" + "\n".join(rows)
+    lowest = "; ".join(f"{key} {_lowest(found)}" for key, found in result["coverage_by_set"].items())
+    below = f"A mean hides tables on which intervals hold the truth too seldom. The lowest of each number: {lowest}."
+    return f"{about}\na sampling error of their own:\n\n" + "\n".join(rows) + f"\n\n{below}"
+
+
+def _lowest(coverage: dict[str, float]) -> str:
+    """The three tables with the lowest coverage."""
+    return ", ".join(f"{100 * share:.0f} % on {name}" for name, share in list(coverage.items())[:3])
 
 
 def _cell_table(result: dict[str, Any]) -> str:
