@@ -184,6 +184,7 @@ def summary() -> dict[str, Any]:
     noise, rest = table[table["set"] == "noise"], table[table["set"] != "noise"]
     groups = {"normal and gumbel scores, prior estimated": rest[(rest["kind"] == "simulated") & ~rest["known"]]}
     groups["normal and gumbel scores, prior given"] = rest[(rest["kind"] == "simulated") & rest["known"]]
+    groups["useless scores, prior given"] = noise[noise["known"]]
     groups["tables"] = rest[rest["kind"] == "table"]
     result: dict[str, Any] = {
         "runs": len({key(line) for line in lines()}),
@@ -235,7 +236,7 @@ def show(result: dict[str, Any]) -> None:
     print({name: value for name, value in result.items() if not isinstance(value, dict)})
     print("useless:", result["useless scores, prior estimated: share of numbers stated"])
     for title, part in result.items():
-        if not isinstance(part, dict) or title.startswith("useless"):
+        if not isinstance(part, dict) or title.startswith("useless scores, prior estimated"):
             continue
         print(f"\n{title}: bias in points (± its error), coverage of 90 % intervals, share stated")
         for name, figures in part.items():

@@ -11,6 +11,7 @@ GROUPS = {
     "normal and gumbel scores, prior given": "simulated scores, prior given",
     "normal and gumbel scores, prior estimated": "simulated scores, prior estimated",
     "tables": "six UCI tables, prior estimated",
+    "useless scores, prior given": "scores without signal, prior given",
 }
 FIVE = ("accuracy", "precision", "recall", "f1", "auc")
 LABELLED = (30, 100, 500)
