@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,29 @@ def test_a_few_kills_change_nothing(name: str, tmp_path: Path) -> None:
     counts = disturbed(tmp_path / "faults.json", (name,), seconds=1.0, each=8.0)[name]
     assert counts["broken"] == []
     assert counts["finished"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")])
+def test_a_page_that_is_told_to_end_is_counted(number: signal.Signals, name: str) -> None:
+    """In a process of its own, which is the one that is copied; it ignores Ctrl-C, as a job in the background does."""
+    line = [sys.executable, "-c", _TOLD_TO_END, str(int(number)), name]
+    done = subprocess.run(line, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+_TOLD_TO_END = """
+import signal, sys
+from tests.copies import import_everything
+from tests.faults import serving
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+serving.random_signal = lambda rng: signal.Signals(int(sys.argv[1]))
+import_everything()
+counts = serving.disturb_server(0.1, 0)
+assert not counts.broken, counts
+assert getattr(counts, sys.argv[2]) == 6, counts
+"""
 
 
 @pytest.mark.faults
