@@ -13,6 +13,8 @@ import pytest
 from tests.faults.scenes import many_rows
 from tests.models.stored.write import HERE
 
+pytestmark = pytest.mark.faults
+
 _SLOWLY = """
 import sys, time
 from punce.product import predict

@@ -233,12 +233,14 @@ def after_interrupt(run: Path) -> subprocess.CompletedProcess[str]:
     return run_copies([call], timeout=60.0)[0]
 
 
+@pytest.mark.faults
 def test_ctrl_c_ends_the_page_and_the_numbers_are_told(run: Path) -> None:
     done = after_interrupt(run)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-2:] == ["stopped", "0 rows judged, 60 open"]
 
 
+@pytest.mark.faults
 def test_an_error_after_ctrl_c_is_told(run: Path) -> None:
     scored = scored_run(run)
     plan = draw_rows(scored, scored.data(), "share", 20, seed=0)
