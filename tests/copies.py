@@ -73,6 +73,8 @@ def command(*arguments: str) -> None:
     from punce.cli import main
 
     sys.argv = ["punce", *arguments]
+    # As an interpreter starts. A shell's job in the background ignores Ctrl-C, and so would every copy of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()
 
 
@@ -133,7 +135,13 @@ def start_copy(call: Call, cwd: str, env: dict[str, str]) -> Copy:
 def _copy(call: Call, cwd: str, env: dict[str, str]) -> tuple[int, int, int]:
     """The process and the reading ends of what it writes."""
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-    if pid := os.fork():
+    # Ctrl-C must not be raised in a copy before it leaves this function's callers behind: they would clean up twice.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    pid = os.fork()
+    if not pid:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if pid:
         os.close(out_end)
         os.close(err_end)
         return pid, out, err

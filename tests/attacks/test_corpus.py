@@ -29,6 +29,7 @@ def bounded_memory() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.faults
 def test_kept_inputs(path: Path, tmp_path: Path) -> None:
     target = TARGETS[path.parent.name]
     (tmp_path / target.name).write_bytes(path.read_bytes())
@@ -36,6 +37,7 @@ def test_kept_inputs(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.faults
 def test_good_files_are_read_and_a_few_changed_ones_do_no_harm(name: str, tmp_path: Path) -> None:
     target = TARGETS[name]
     (tmp_path / "in").mkdir()

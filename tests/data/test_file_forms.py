@@ -221,6 +221,7 @@ def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.zip", "t.xlsx", "t.feather", "t.arrow"])
+@pytest.mark.faults
 def test_a_file_that_is_cut_off(name: str, tmp_path: Path) -> None:
     WRITERS[name](rows(2000), tmp_path / name)
     whole = (tmp_path / name).read_bytes()

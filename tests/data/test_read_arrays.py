@@ -152,6 +152,7 @@ def test_arrays_of_another_form_are_refused(array: np.ndarray, message: str, tmp
         read(tmp_path / "e.npy")
 
 
+@pytest.mark.faults
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", _matrix())
     (tmp_path / "e.npy").write_bytes((tmp_path / "e.npy").read_bytes()[:150])

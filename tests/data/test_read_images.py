@@ -250,6 +250,7 @@ def test_many_pictures_are_kept_in_a_temporary_file(tmp_path: Path, monkeypatch:
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]  # nothing is left behind by name
 
 
+@pytest.mark.faults
 def test_a_disk_without_room_for_the_pictures_is_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,6 +310,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "t.parquet", "a")
 
 
+@pytest.mark.faults
 def test_a_cut_off_parquet_file_is_refused(tmp_path: Path) -> None:
     path = _write(_frame(5000), tmp_path / "t.parquet")
     path.write_bytes(path.read_bytes()[:3000])

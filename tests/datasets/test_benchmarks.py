@@ -227,6 +227,7 @@ def test_missing_files_without_downloads_say_what_to_put_where(tmp_path: Path) -
         (_idx(np.zeros((2, 2), dtype=np.uint8)), "images and labels"),
     ],
 )
+@pytest.mark.faults
 def test_damaged_idx_files_are_named(body: bytes, message: str, tmp_path: Path) -> None:
     _small_mnist(tmp_path / "mnist", lambda name, body: (name, body))
     (tmp_path / "mnist" / "train-labels-idx1-ubyte").write_bytes(body)
@@ -235,6 +236,7 @@ def test_damaged_idx_files_are_named(body: bytes, message: str, tmp_path: Path) 
     assert "train-labels-idx1-ubyte" in str(error.value)
 
 
+@pytest.mark.faults
 def test_a_cut_off_gzip_file_is_named(tmp_path: Path) -> None:
     _small_mnist(tmp_path / "mnist", _gzipped)
     path = tmp_path / "mnist" / "train-images-idx3-ubyte.gz"
@@ -243,6 +245,7 @@ def test_a_cut_off_gzip_file_is_named(tmp_path: Path) -> None:
         load("mnist", root=tmp_path, download=False)
 
 
+@pytest.mark.faults
 def test_damaged_cifar_and_table_and_text_files_are_named(tmp_path: Path) -> None:
     cifar = tmp_path / "cifar-10-batches-bin"
     cifar.mkdir()

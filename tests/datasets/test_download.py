@@ -46,12 +46,14 @@ def _refused(url: str, tmp_path: Path, *, compressed: bool = False) -> str:
     return str(error.value)
 
 
+@pytest.mark.faults
 def test_a_truncated_file_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
     message = _refused(server.serve("/cut", BODY, sent=300_000), tmp_path)
     assert "file.bin" in message
     assert "300,000 of 1,048,576 bytes" in message or "closed early" in message
 
 
+@pytest.mark.faults
 def test_a_server_that_dies_half_way_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
     def die(handler) -> None:  # type: ignore[no-untyped-def]
         handler.send_response(200)
@@ -68,6 +70,7 @@ def test_a_server_that_dies_half_way_leaves_nothing_behind(server: Server, tmp_p
     assert "could not fetch file.bin" in message
 
 
+@pytest.mark.faults
 def test_a_cut_off_file_without_announced_length_fails_its_hash(server: Server, tmp_path: Path) -> None:
     message = _refused(server.serve_unannounced("/cut", BODY[:1000]), tmp_path)
     assert "wrong content of file.bin: sha256 is" in message

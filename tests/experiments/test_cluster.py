@@ -55,6 +55,7 @@ class Killer(threading.Thread):
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_killed_workers_lose_nothing_and_the_numbers_are_those_of_one_process(cluster: object, tmp_path: Path) -> None:
     results, store = tmp_path / "cluster", ResultStore(tmp_path / "cluster", "smoke")
     Cluster(cluster.scheduler_address).close(now=True)  # type: ignore[attr-defined] # as Ctrl-C ends a run
@@ -71,6 +72,7 @@ def test_killed_workers_lose_nothing_and_the_numbers_are_those_of_one_process(cl
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tcp://127.0.0.1:port", "nonsense://here"])
+@pytest.mark.faults
 def test_a_scheduler_that_is_not_there_is_one_clear_error(address: str) -> None:
     with pytest.raises(InputError, match=f"no Dask scheduler answers at {address}"):
         Cluster(address, patience=1)

@@ -54,6 +54,7 @@ def test_infonce_is_trained_once_for_all_labelled_sets(tmp_path: Path, trainings
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "model.json", "manifest.json"])
+@pytest.mark.faults
 def test_a_damaged_encoder_is_made_again_with_the_same_bits(tmp_path: Path, trainings: list[str], file: str) -> None:
     cache = EncoderCache(tmp_path)
     made, _ = Job(punce(), cache, None).pretrained()
@@ -72,6 +73,7 @@ def test_no_one_waits_for_an_encoder_that_another_process_is_making(tmp_path: Pa
             Job(punce(), EncoderCache(tmp_path), None).pretrained()
 
 
+@pytest.mark.faults
 def test_a_training_that_was_cut_off_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.faults
 def test_a_dry_run_leaves_damaged_results_where_they_are(tmp_path: Path) -> None:
     path = ResultStore(tmp_path, "smoke").path(punce_cell())
     path.parent.mkdir()
@@ -95,6 +96,7 @@ def test_failed_cells_end_in_a_code_of_their_own_and_the_rest_is_shown(
     assert (tmp_path / "smoke" / "report" / "index.html").exists()
 
 
+@pytest.mark.faults
 def test_a_full_disk_ends_in_the_code_of_failed_cells_and_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_two_runners_on_one_folder_share_the_cells_between_them(tmp_path: Path, undisturbed: dict[str, object]) -> None:
     with start(tmp_path) as first, start(tmp_path) as second:
         said = [lines(first.stdout), lines(second.stdout)]
@@ -90,6 +91,7 @@ def attempts(results: Path) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.faults
 def test_a_killed_worker_is_replaced_and_a_killed_runner_loses_nothing(
     tmp_path: Path, undisturbed: dict[str, object]
 ) -> None:
@@ -112,6 +114,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_runner_loses_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_sigterm_ends_the_workers_and_says_so(tmp_path: Path) -> None:
     with start(tmp_path, "--jobs", "2") as runner:
         wait_until(lambda: bool(holders(runner.pid, tmp_path / "work" / "locks")), "a worker at a cell")
@@ -198,6 +201,7 @@ def test_a_late_failure_never_replaces_a_result(tmp_path: Path) -> None:
     assert store.read(joint()) == before
 
 
+@pytest.mark.faults
 def test_a_failure_is_not_recorded_over_the_head_of_another_runner(tmp_path: Path) -> None:
     store = ResultStore(tmp_path, "smoke")
     with store.claim(joint()):
@@ -227,6 +231,7 @@ def refusing(names: set[str]) -> Callable[[Path, str], None]:
     return write
 
 
+@pytest.mark.faults
 def test_a_disk_that_is_full_for_a_while_costs_one_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, full = ResultStore(tmp_path, "smoke"), {THREE[0].name}
     monkeypatch.setattr("punce.experiments.run_cell.run_cell", accuracies())
@@ -242,6 +247,7 @@ def test_a_disk_that_is_full_for_a_while_costs_one_try(tmp_path: Path, monkeypat
     assert not summary.failed
 
 
+@pytest.mark.faults
 def test_a_disk_that_stays_full_fails_its_cells_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, told = ResultStore(tmp_path, "smoke"), Told()
     monkeypatch.setattr("punce.experiments.run_cell.run_cell", accuracies())
@@ -254,6 +260,7 @@ def test_a_disk_that_stays_full_fails_its_cells_and_no_other(tmp_path: Path, mon
     assert store.read(THREE[0]) is None  # that it failed had no room either
 
 
+@pytest.mark.faults
 def test_a_checkpoint_that_finds_no_room_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punce.experiments.run_cell.run_cell", failing(1, WriteError("no room for a checkpoint")))
     assert run_cells([joint()], ResultStore(tmp_path, "smoke"), InProcess(), Told()).done == [joint()]
@@ -272,6 +279,7 @@ def test_a_number_that_is_not_finite_fails_its_cell_once_and_is_recorded(
     assert "not finite in test_accuracy" in str(record.error)
 
 
+@pytest.mark.faults
 def test_no_locks_to_be_had_fails_cells_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
@@ -302,6 +310,7 @@ def test_checkpoints_of_another_configuration_are_dropped_and_the_cell_is_done(t
 
 
 @pytest.mark.filterwarnings("ignore::punce.storage.checkpoint.CheckpointWarning")
+@pytest.mark.faults
 def test_checkpoints_that_cannot_be_read_are_dropped_and_the_cell_is_done(tmp_path: Path) -> None:
     store = ResultStore(tmp_path, "smoke")
     run_cell(joint(), tmp_path / "encoders", store.work_folder(joint()))
@@ -310,6 +319,7 @@ def test_checkpoints_that_cannot_be_read_are_dropped_and_the_cell_is_done(tmp_pa
     assert attempt(Task(joint(), tmp_path, "smoke")).status == "done"
 
 
+@pytest.mark.faults
 def test_a_full_disk_drops_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ResultStore(tmp_path, "smoke")
     (store.work_folder(joint()) / "kept").mkdir(parents=True)
@@ -343,6 +353,7 @@ class Script(InProcess):
         return future
 
 
+@pytest.mark.faults
 def test_sigterm_closes_the_pool_at_once_and_is_the_exit_code(tmp_path: Path) -> None:
     closed: list[bool] = []
 
@@ -374,6 +385,7 @@ def test_a_busy_cell_is_asked_for_again_until_it_is_there(tmp_path: Path) -> Non
     assert set(summary.done) == {joint(), joint("upu")}
 
 
+@pytest.mark.faults
 def test_a_cell_that_kills_its_worker_is_given_up_and_the_one_beside_it_is_not(tmp_path: Path) -> None:
     died, store = ConnectionError("worker gone"), ResultStore(tmp_path, "smoke")
     pool = Script({joint(): [died, died, died], joint("upu"): [died, Report("done")]})
@@ -405,6 +417,7 @@ def test_no_worker_is_made_to_wait_for_an_encoder_that_another_is_making(tmp_pat
     assert pool.log == [infonce("1k"), punce(), infonce("3k")]
 
 
+@pytest.mark.faults
 def test_a_scheduler_that_goes_away_is_one_clear_error(tmp_path: Path) -> None:
     pool = Script({joint(): [CancelledError()]})
     with pytest.raises(RunnerError, match="the same command does the rest"):

@@ -45,6 +45,7 @@ def test_a_failed_cell_has_no_result(store: ResultStore) -> None:
     assert result_of(store) is None
 
 
+@pytest.mark.faults
 def test_a_write_that_fails_leaves_the_old_result_and_nothing_else(
     store: ResultStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_result_that_is_not_finite_is_refused_by_name(store: ResultStore) -> N
     ],
     ids=["cut", "empty", "no object", "control character", "another configuration", "status", "field"],
 )
+@pytest.mark.faults
 def test_a_damaged_file_is_not_believed_and_kept_when_the_next_result_comes(store: ResultStore, damage: object) -> None:
     path = store.write(record(punce()))
     changed = damage(path.read_text())  # type: ignore[operator]
@@ -96,6 +98,7 @@ def test_a_damaged_file_is_not_believed_and_kept_when_the_next_result_comes(stor
     assert path.with_name(f"{path.name}.damaged-1").read_text() == changed
 
 
+@pytest.mark.faults
 def test_bytes_that_are_no_text_are_kept_beside_earlier_ones(store: ResultStore) -> None:
     path = store.write(record(punce()))
     for number in (1, 2):
@@ -112,6 +115,7 @@ def test_the_result_of_another_cell_under_this_name_is_not_believed(store: Resul
         assert store.read(punce()) is None
 
 
+@pytest.mark.faults
 def test_a_good_file_that_comes_between_reading_and_writing_is_not_taken_for_the_damaged_one(
     store: ResultStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +160,7 @@ def lock_of(store: ResultStore, cell: Cell) -> Path:
     return path
 
 
+@pytest.mark.faults
 def test_a_claim_is_refused_while_another_process_holds_it_and_free_when_that_is_killed(store: ResultStore) -> None:
     line = [sys.executable, "-c", HOLD, str(lock_of(store, punce()))]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
@@ -171,6 +176,7 @@ def test_a_claim_is_refused_while_another_process_holds_it_and_free_when_that_is
         assert ours
 
 
+@pytest.mark.faults
 def test_two_claims_within_one_process_exclude_each_other(store: ResultStore) -> None:
     with store.claim(punce()) as first, store.claim(punce()) as second:
         assert (first, second) == (True, False)

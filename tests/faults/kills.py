@@ -50,6 +50,22 @@ class Counts:
     """Kills by the tenth of the undisturbed run's time at which they came."""
     broken: list[str] = field(default_factory=list)
 
+    def killed(self, share: float) -> None:
+        """Count a kill at this share of the time."""
+        self.kills += 1
+        self.moments[int(share * _BINS)] += 1
+
+    def told_to_end(self, number: int) -> str:
+        """Count a SIGTERM or a Ctrl-C; the name under which it is counted."""
+        name = "terminated" if number == signal.SIGTERM else "interrupted"
+        setattr(self, name, getattr(self, name) + 1)
+        return name
+
+
+def random_signal(rng: random.Random) -> signal.Signals:
+    """Mostly SIGKILL; one time in six SIGTERM or SIGINT."""
+    return rng.choices([signal.SIGKILL, signal.SIGTERM, signal.SIGINT], [10, 1, 1])[0]
+
 
 class Command:
     """One start of a scene: a process for each rank."""
@@ -127,7 +143,7 @@ class Killing:
     def _disturbed(self, out: Path) -> bool:
         """Start and end it by a signal at a random moment; False if it was done before."""
         share = self.rng.random()
-        number = self.rng.choices([signal.SIGKILL, signal.SIGTERM, signal.SIGINT], [10, 1, 1])[0]
+        number = random_signal(self.rng)
         command = Command(self.scene, self.folder / "inputs", out)
         until = time.monotonic() + share * self.counts.seconds
         while time.monotonic() < until and command.is_running():
@@ -144,12 +160,10 @@ class Killing:
 
     def _count(self, number: int, share: float, ended: list[tuple[int, str, str]]) -> None:
         if number == signal.SIGKILL:
-            self.counts.kills += 1
-            self.counts.moments[int(share * _BINS)] += 1
+            self.counts.killed(share)
             require(-signal.SIGKILL in [code for code, _, _ in ended], f"exit codes {[e[0] for e in ended]}")
             return
-        name = "terminated" if number == signal.SIGTERM else "interrupted"
-        setattr(self.counts, name, getattr(self.counts, name) + 1)
+        name = self.counts.told_to_end(number)
         codes = [end[0] if end[0] >= 0 else 128 - end[0] for end in ended]  # as a shell tells them
         require(128 + number in codes, f"{name}: exit codes {codes}, {ended[0][2][-300:]!r}")
         require(not any("Traceback" in end[2] for end in ended), f"{name}: a traceback, {ended[0][2][-300:]!r}")

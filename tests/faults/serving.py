@@ -1,4 +1,8 @@
-"""The page for judging rows, killed while a person judges: every verdict that was answered is on disk."""
+"""The page for judging rows, ended while a person judges: every verdict that was answered is on disk.
+
+It is ended by kill -9, SIGTERM or Ctrl-C. The last is how a person ends it: the command then says what the verdicts
+show, and its exit code is 0.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,19 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from punce.product.review.store import ReviewFolder
 from tests.copies import ROOT, Call, Copy, start_copy
-from tests.faults.kills import BrokenPromiseError, Counts
+from tests.faults.kills import BrokenPromiseError, Counts, random_signal, require
 from tests.product.review.runs import finished_run, write_table
 
 SERVED = "review --serve"
 _ROWS = 40
-_MOST = 1.0  # seconds after which a server is killed
+_MOST = 1.0  # seconds after which a server is ended
+CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 0}
+"""Signal -> the exit code that docs/using.md promises."""
 
 
 class Person:
@@ -54,8 +58,7 @@ class Person:
         return json.loads(connection.getresponse().read())
 
 
-@contextmanager
-def served(run: Path) -> Iterator[tuple[Copy, str]]:
+def start_server(run: Path) -> tuple[Copy, str]:
     """A server in a process of its own, and its link."""
     call = Call("tests.copies", "command", ["review", str(run), "--serve", "--rows", str(_ROWS)])
     if (run / "review" / "draw.json").exists():
@@ -65,13 +68,11 @@ def served(run: Path) -> Iterator[tuple[Copy, str]]:
         if not select.select([copy.out], [], [], 60.0)[0] or not (part := os.read(copy.out, 4096)):
             raise BrokenPromiseError(f"the server said nothing: {copy.ended(1.0)[2][-300:]}")
         said += part.decode()
-    yield copy, said
-    copy.send(signal.SIGKILL)
-    copy.ended(10.0)
+    return copy, said
 
 
 def disturb_server(seconds: float, seed: int) -> Counts:
-    """Servers killed at random moments while a person judges."""
+    """Servers ended at random moments while a person judges."""
     rng, counts = random.Random(f"{SERVED} {seed}"), Counts(seconds=_MOST)
     until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as scratch:
@@ -87,24 +88,38 @@ def disturb_server(seconds: float, seed: int) -> Counts:
 
 
 def _one_review(run: Path, rng: random.Random, counts: Counts) -> None:
-    """Kills until every row is judged; nothing that was answered may be missing."""
+    """Servers, one after the other; nothing that was answered may be missing."""
     answered: dict[str, str] = {}
     for _ in range(6):
-        share = rng.random()
-        with served(run) as (copy, link):
-            person = Person(link)
-            thread = threading.Thread(target=person.judge)
-            thread.start()
-            time.sleep(share * _MOST)
-            copy.send(signal.SIGKILL)
-            thread.join()
-        counts.kills += 1
-        counts.moments[int(share * len(counts.moments))] += 1
-        answered |= person.answered
+        answered |= _ended_server(run, rng, counts)
         kept = {one.key: one.verdict for one in ReviewFolder(run).verdicts()}
         lost = [key for key, verdict in answered.items() if kept.get(key) != verdict]
-        if lost:
-            raise BrokenPromiseError(f"{len(lost)} verdicts were answered and are not on disk")
+        require(not lost, f"{len(lost)} verdicts were answered and are not on disk")
     counts.finished += 1
-    if left := [path.name for path in run.rglob("*.punce-tmp")]:
-        raise BrokenPromiseError(f"left behind: {left}")
+    require(not (left := _temporary(run)), f"left behind: {left}")
+
+
+def _ended_server(run: Path, rng: random.Random, counts: Counts) -> dict[str, str]:
+    """The verdicts that a server answered before a signal ended it."""
+    number, share = random_signal(rng), rng.random()
+    copy, link = start_server(run)
+    person = Person(link)
+    thread = threading.Thread(target=person.judge)
+    thread.start()
+    time.sleep(share * _MOST)
+    copy.send(number)
+    code, said, problem = copy.ended(60.0)
+    thread.join()
+    require(code == CODES[number], f"{number.name}: exit code {code}, {problem[-300:]!r}")
+    if number == signal.SIGKILL:
+        counts.killed(share)
+        return person.answered
+    name = counts.told_to_end(number)
+    require(not problem, f"{name}: it said {problem[-300:]!r}")
+    require(number == signal.SIGTERM or "rows judged" in said, f"{name}: it did not say what was judged, {said!r}")
+    require(not (left := _temporary(run)), f"{name}: left behind {left}")
+    return person.answered
+
+
+def _temporary(run: Path) -> list[str]:
+    return [path.name for path in run.rglob("*.punce-tmp")]

@@ -1,16 +1,17 @@
-"""The tool itself: a copy of a process that has used OpenMP does not wait for threads that it does not have."""
+"""The tool itself: a copy waits for no threads that it does not have, and hears Ctrl-C."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from tests.copies import ROOT, Call, start_copy
+from tests.copies import ROOT, Call, command, start_copy
 
 _HUNG = -9
 
@@ -27,6 +28,37 @@ def test_a_copy_of_a_process_that_has_used_openmp_ends() -> None:
     line = [sys.executable, "-m", "tests.faults.test_copies"]
     done = subprocess.run(line, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "2"}, timeout=240)
     assert done.returncode == 0
+
+
+_IGNORING = """
+import os, signal
+from tests.copies import ROOT, Call, start_copy
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+copy = start_copy(Call("tests.faults.test_copies", "wait", []), str(ROOT), {})
+assert os.read(copy.out, 5) == b"ready"
+copy.send(signal.SIGINT)
+code, _, said = copy.ended(30.0)
+assert (code, said) == (130, ""), (code, said)
+"""
+
+
+def wait() -> None:
+    """A command that has begun, and has long to do."""
+    from punce import cli
+
+    def work(**_: object) -> None:
+        os.write(1, b"ready")
+        time.sleep(60.0)
+
+    cli.app = work  # type: ignore[assignment]
+    command()
+
+
+def test_a_copy_hears_ctrl_c_where_the_copied_process_ignores_it() -> None:
+    """As a shell's job in the background does: Ctrl-C was sent, not heard, and not counted."""
+    done = subprocess.run([sys.executable, "-c", _IGNORING], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ import pytest
 from tests.faults.scenes import many_rows
 from tests.models.stored.write import HERE
 
+pytestmark = pytest.mark.faults
+
 _SLOWLY = """
 import sys, time
 from punce.product import predict
@@ -65,3 +67,19 @@ def test_a_signal_that_compiled_code_turns_into_its_own_error(number: int, code:
     line = [sys.executable, "-c", _HIDDEN, str(int(number))]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+_EARLY = """
+import os, signal
+from punce import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli.app = lambda **_: os.kill(os.getpid(), signal.SIGINT)
+cli.main()
+"""
+
+
+def test_ctrl_c_before_typer_can_take_it_is_no_traceback() -> None:
+    """typer puts the commands together, for some milliseconds, before it begins to catch Ctrl-C."""
+    done = subprocess.run([sys.executable, "-c", _EARLY], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -16,7 +16,7 @@ from tests.faults.limits import remount, small_disk
 from tests.faults.scenes import SCENES
 from tests.quick import make_quick
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 SHORT = ("fit table", "fit embedding network", "fit embedding, two ranks", "predict", "prior", "reproduce")
 _SYSTEM, _BAD_INPUT = 3, 2
 _ROOM = 64 << 20

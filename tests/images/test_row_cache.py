@@ -33,6 +33,7 @@ def test_rows_are_found_again_across_pieces(tmp_path: Path, monkeypatch: pytest.
     assert len(list((tmp_path / "new").iterdir())) == 5
 
 
+@pytest.mark.faults
 def test_a_damaged_piece_is_left_out(tmp_path: Path) -> None:
     for start in (0, 5):
         cache = RowCache(tmp_path)
@@ -45,6 +46,7 @@ def test_a_damaged_piece_is_left_out(tmp_path: Path) -> None:
     assert [key in again for key in _rows(10)[0]] == [False] * 5 + [True] * 5
 
 
+@pytest.mark.faults
 def test_a_disk_that_takes_nothing_is_trouble_and_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = RowCache(tmp_path / "file" / "folder")  # cannot be made, as on a full or read-only disk
@@ -67,6 +69,7 @@ print(cache.trouble, list(Path(sys.argv[1]).iterdir()))
 """
 
 
+@pytest.mark.faults
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _FULL, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(("cannot write", "Error"))
@@ -85,6 +88,7 @@ for start in range(10**6):
 """
 
 
+@pytest.mark.faults
 def test_what_was_written_survives_kill_9(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -35,6 +35,7 @@ def _same(one: TabularPU, other: TabularPU) -> bool:
 
 
 @pytest.mark.parametrize("after", [0, 4, 12])
+@pytest.mark.faults
 def test_a_stopped_fit_resumes_with_the_same_bits(
     after: int, rows: Problem, whole: TabularPU, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_stored_step_of_other_rows_is_not_used(tmp_path: Path) -> None:
         Steps(tmp_path, {"x": x.reshape(2, 2)})({"one": never})
 
 
+@pytest.mark.faults
 def test_a_damaged_step_is_computed_again(tmp_path: Path) -> None:
     Steps(tmp_path)({"one": lambda: {"x": np.zeros(3)}})
     file = tmp_path / "one" / "model.safetensors"

@@ -153,6 +153,7 @@ def test_a_layout_it_does_not_know_is_noticed() -> None:
         ("left_codes", lambda a: a[:, :9], "wrong shape"),
     ],
 )
+@pytest.mark.faults
 def test_damaged_arrays_are_refused(name: str, change: Any, message: str) -> None:
     values, categorical = _rows(300, 0)
     trees = boosting_trees(_fitted(values, _target(values, 1), categorical, max_iter=3))

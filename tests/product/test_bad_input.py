@@ -313,6 +313,7 @@ def test_other_refusals_of_fit(refused: Callable[..., str], monkeypatch: pytest.
     assert "good.csv" in refused("fit", "good.csv", "--label", "y", "--out", "good.csv/out")
 
 
+@pytest.mark.faults
 def test_what_a_fit_killed_after_its_end_left_is_removed(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +365,7 @@ def test_other_refusals_of_predict(refused: Callable[..., str]) -> None:
         ("wide_network", "not a model that this version of punce reads"),
     ],
 )
+@pytest.mark.faults
 def test_damaged_and_forged_models(name: str, message: str, refused: Callable[..., str]) -> None:
     new = "no_labels.npy" if name == "wide_network" else "new.csv"
     assert message in refused("predict", f"model_{name}", new, "--out", "out.csv")
@@ -379,6 +381,7 @@ def test_refusals_of_report_and_data(refused: Callable[..., str]) -> None:
     assert "No such command 'fitt'. Did you mean 'fit'" in refused("fitt", "good.csv")
 
 
+@pytest.mark.faults
 def test_prior_writes_its_file_whole_or_not_at_all(refused: Callable[..., str]) -> None:
     assert "new.csv" in refused(
         "prior", "good.csv", "--label", "y", "--method", "elkan_noto", "--out", "new.csv/out.json"
@@ -487,6 +490,7 @@ def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
     ],
     ids=["fit a table", "fit embeddings", "predict", "report", "prior"],
 )
+@pytest.mark.faults
 def test_a_full_disk(arguments: list[str], limit: int, place: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     shutil.copytree(place / "run", here / "run")
@@ -506,6 +510,7 @@ def test_a_full_disk(arguments: list[str], limit: int, place: Path, tmp_path: Pa
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="drops a capability of Linux")
+@pytest.mark.faults
 def test_a_folder_that_may_not_be_written(place: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     shutil.copytree(place / "run", here / "run")

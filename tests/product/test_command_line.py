@@ -142,6 +142,7 @@ def embeddings(path: Path, n: int | None = None) -> None:
         ("train.csv", ["--id", "name"], "config.json"),  # nothing is trained yet: it begins again
     ],
 )
+@pytest.mark.faults
 def test_killed_half_way_and_repeated(name: str, options: list[str], kill_at: str, tmp_path: Path) -> None:
     (embeddings if name.endswith("npz") else blobs)(tmp_path / name)
     common = ["fit", str(tmp_path / name), "--label", "fraud", "--prior", "0.45", *options, "--out"]
@@ -240,6 +241,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert not (tmp_path / "run" / "model").exists()
 
 
+@pytest.mark.faults
 def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
     blobs(tmp_path / "data.csv", 120)
     (tmp_path / "model").mkdir()

@@ -18,7 +18,7 @@ from punce.errors import InputError
 from punce.product.fit import DataOptions, ModelOptions, run_fit
 from punce.storage.files import locked
 
-pytestmark = pytest.mark.usefixtures("quick_tables")  # 13 steps; the killed process has as many
+pytestmark = [pytest.mark.usefixtures("quick_tables"), pytest.mark.faults]  # 13 steps; the killed process has as many
 _SLOWLY = """
 import sys, time
 import pytest

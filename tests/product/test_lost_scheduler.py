@@ -19,7 +19,7 @@ from tests.product.parts import contents
 from tests.runs.killing import free_port
 
 pytest.importorskip("distributed", reason="the extra punce[cluster] is not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.faults]
 PARTS, ROWS, BATCH = 12, 1_000, 100
 _SYSTEM, _BAD_INPUT = 3, 2
 

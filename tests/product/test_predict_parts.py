@@ -158,6 +158,7 @@ class Killer(threading.Thread):
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_killed_workers_change_nothing(model: Path, tmp_path: Path) -> None:
     parts = written_parts(tmp_path / "many", 12, 2_000)
     out = tmp_path / "out"
@@ -171,6 +172,7 @@ def test_killed_workers_change_nothing(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_a_lost_scheduler_is_one_line_and_the_finished_parts_are_kept(model: Path, tmp_path: Path) -> None:
     parts, out = written_parts(tmp_path / "many", 12, 2_000), tmp_path / "out"
     with local_cluster() as cluster:

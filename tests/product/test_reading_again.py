@@ -225,6 +225,7 @@ def test_the_text_column_is_found_by_name(tmp_path: Path) -> None:
     assert len(probabilities(run, tmp_path / "numbers.csv", tmp_path / "out.csv")) == 90
 
 
+@pytest.mark.faults
 def test_a_damaged_reading_is_said(matrix_run: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

@@ -86,6 +86,7 @@ def broken(path: str, value: Any) -> Any:
         ("surprise", 1, "report: unknown field 'surprise'"),
     ],
 )
+@pytest.mark.faults
 def test_damaged_json_is_refused_with_its_place(path: str, value: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         ReportContent.from_json(broken(path, value))

@@ -19,6 +19,8 @@ from tests.runs import tiny
 from tests.runs.killing import LINGER, SAVE_TAKES, saving_process
 from tests.runs.tiny import ROOT
 
+pytestmark = pytest.mark.faults
+
 ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
     "GLOO_SOCKET_IFNAME": "lo",

@@ -68,6 +68,7 @@ def truncate(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [flip_a_byte, truncate, Path.unlink])
 @pytest.mark.parametrize("file", ["tensors.safetensors", "state.json"])
+@pytest.mark.faults
 def test_a_damaged_checkpoint_is_passed_over_and_the_run_ends_in_the_same_bits(
     tmp_path: Path, whole: str, damage: Callable[[Path], None], file: str
 ) -> None:
@@ -110,6 +111,7 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [20, 30], ids=["within an epoch", "at its end"])
+@pytest.mark.faults
 def test_a_full_disk_is_explained_and_the_run_goes_on_when_there_is_space(
     small_disk: Path, whole: str, step: int
 ) -> None:

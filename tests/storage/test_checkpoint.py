@@ -233,6 +233,7 @@ def positions(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.faults
 def test_a_flipped_byte_anywhere_is_found_and_the_previous_checkpoint_used(store: CheckpointStore, file: str) -> None:
     path = store.folder / store.names()[-1] / file
     for position in positions(path):
@@ -249,6 +250,7 @@ def test_a_flipped_byte_anywhere_is_found_and_the_previous_checkpoint_used(store
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("left", [0, 1, -1])
+@pytest.mark.faults
 def test_a_truncated_file_is_found(store: CheckpointStore, file: str, left: int) -> None:
     path = store.folder / store.names()[-1] / file
     path.write_bytes(path.read_bytes()[:left])
@@ -258,6 +260,7 @@ def test_a_truncated_file_is_found(store: CheckpointStore, file: str, left: int)
     assert latest.step == 1
 
 
+@pytest.mark.faults
 def test_a_longer_file_is_found(store: CheckpointStore) -> None:
     path = store.folder / store.names()[-1] / "state.json"
     path.write_bytes(path.read_bytes() + b" ")
@@ -266,12 +269,14 @@ def test_a_longer_file_is_found(store: CheckpointStore) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.faults
 def test_a_missing_file_is_found(store: CheckpointStore, file: str) -> None:
     (store.folder / store.names()[-1] / file).unlink()
     with pytest.warns(CheckpointWarning, match=f"{file} is missing"):
         assert store.load_latest().step == 1  # type: ignore[union-attr]
 
 
+@pytest.mark.faults
 def test_a_damaged_checkpoint_does_not_push_out_a_good_one(store: CheckpointStore) -> None:
     flip(store.folder / store.names()[-1] / "state.json", 3)
     with pytest.warns(CheckpointWarning):
@@ -280,6 +285,7 @@ def test_a_damaged_checkpoint_does_not_push_out_a_good_one(store: CheckpointStor
     assert visible(store) == ["checkpoint-000001-step-1", "checkpoint-000003-step-2"]
 
 
+@pytest.mark.faults
 def test_a_folder_with_only_damaged_checkpoints_is_refused_rather_than_restarted(store: CheckpointStore) -> None:
     for name in store.names():
         flip(store.folder / name / "state.json", 3)
@@ -296,6 +302,7 @@ def test_a_newer_format_is_passed_over(store: CheckpointStore) -> None:
         assert store.load_latest().step == 1  # type: ignore[union-attr]
 
 
+@pytest.mark.faults
 def test_a_checkpoint_removed_while_reading_is_no_damage(
     store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,8 @@ from punce.storage.checkpoint import CheckpointError, CheckpointStore
 from tests.runs.conftest import small_disk
 from tests.storage.test_checkpoint import content, store, visible
 
+pytestmark = pytest.mark.faults
+
 ROOT = Path(__file__).resolve().parents[2]
 __all__ = ["small_disk", "store"]  # fixtures: a file system of 1 MB, and two checkpoints
 

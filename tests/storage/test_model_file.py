@@ -35,6 +35,7 @@ def test_a_model_is_replaced_whole(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "model.json"])
+@pytest.mark.faults
 def test_one_flipped_bit_is_noticed(saved: Path, name: str) -> None:
     data = bytearray((saved / name).read_bytes())
     data[len(data) // 2] ^= 1
@@ -44,6 +45,7 @@ def test_one_flipped_bit_is_noticed(saved: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "model.json", "manifest.json"])
+@pytest.mark.faults
 def test_missing_and_truncated_files(saved: Path, name: str) -> None:
     whole = (saved / name).read_bytes()
     (saved / name).write_bytes(whole[: len(whole) // 2])
@@ -71,6 +73,7 @@ def test_a_newer_format_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch)
         read_model(saved)
 
 
+@pytest.mark.faults
 def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -125,6 +128,7 @@ def test_a_link_to_a_model_stays_a_link(saved: Path) -> None:
     assert sorted(p.name for p in saved.parent.iterdir()) == ["latest", "model"]
 
 
+@pytest.mark.faults
 def test_what_a_killed_process_of_the_same_number_left_is_no_obstacle(saved: Path) -> None:
     for ending in ("tmp", "old"):
         left = saved.with_name(f".model.{os.getpid()}.{ending}")
@@ -134,6 +138,7 @@ def test_what_a_killed_process_of_the_same_number_left_is_no_obstacle(saved: Pat
     assert read_model(saved)[1]["kind"] == "new"
 
 
+@pytest.mark.faults
 def test_the_old_model_comes_back_if_the_new_one_cannot_take_its_place(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from punce.storage.files import replacing, write_text
 from punce.storage.model_file import read_model, write_model
 from punce.storage.temporary import beside, held_temporary
 
+pytestmark = pytest.mark.faults
+
 _DIES = """
 import os, signal, sys
 from pathlib import Path

@@ -93,6 +93,7 @@ def test_every_text_is_embedded_once(roberta: Path, monkeypatch: pytest.MonkeyPa
     assert seen.count("mud mud") == 1
 
 
+@pytest.mark.faults
 def test_embeddings_outlive_a_kill(encoder: Transformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = problem(60, 20)[0]
     whole = SentenceVectors(encoder).fit(texts, folder=tmp_path).vectors(texts)

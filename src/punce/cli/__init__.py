@@ -34,6 +34,7 @@ app = typer.Typer(
 EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_SYSTEM = 3
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
 def _flowing(docstring: str) -> str:
@@ -69,18 +70,27 @@ def main() -> None:
     stop = _Stop()
     stop.listen()
     try:
+        code = _ended(arguments, stop)
+    except KeyboardInterrupt:  # while typer still puts the commands together, or while an error is told
+        code = EXIT_INTERRUPTED
+    if code:
+        raise SystemExit(code)
+
+
+def _ended(arguments: list[str], stop: _Stop) -> int:
+    """Run the command and tell its error, if any; the exit code."""
+    try:
         # --debug may stand anywhere; without arguments the help is shown
         code = app(args=[a for a in arguments if a != "--debug"] or ["--help"], standalone_mode=False)
+        return int(code or 0)
     except Exception as error:
         if "--debug" in arguments:
             raise
         code, message = _explained(error)
         if stop.code:
-            code = stop.code
-        else:
-            typer.secho(f"punce: {_one_line(message)}", err=True, fg=typer.colors.RED)
-    if code:
-        raise SystemExit(code) from None
+            return stop.code
+        typer.secho(f"punce: {_one_line(message)}", err=True, fg=typer.colors.RED)
+        return code
 
 
 class _Stop:

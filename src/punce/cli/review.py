@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +15,10 @@ from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from punce.cli.terminal import Terminal
+    from punce.judging.sampling import Quantity
     from punce.product.review.job import Goal, State
     from punce.product.review.run import ScoredRun
+    from punce.product.review.store import Verdict
 
 _ROWS = "Rows to draw; 60 for the first draw, or if --serve finds no row to judge; else only if given."
 _FOR = "Which number the rows should estimate best: share, precision, recall or accuracy."
@@ -52,7 +55,16 @@ def review(
     if out is not None:
         check_output(out)
     with without_collection():
-        from punce.product.review.job import Goal, check_open_verdicts, check_review_file, quantity_of
+        from punce.product.review.job import (
+            Goal,
+            check_draw,
+            check_open_verdicts,
+            check_review_file,
+            new_verdicts,
+            open_to,
+            quantity_of,
+            state_of,
+        )
         from punce.product.review.run import moved_to, scored_run
     is_written = not serve and (not verdicts or rows is not None)
     _refuse_unused(
@@ -66,20 +78,29 @@ def review(
     wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
     scored, console = scored_run(run), Terminal()
     scored = scored if data is None else moved_to(scored, str(existing(data)))
-    if not serve:  # before verdicts are taken: a refusal must change nothing
-        _refuse_without_rows(scored, rows, aim=quantity, out=out, show_probability=show_probability)
+    # Whatever can be refused is refused before verdicts are kept: a refusal must change nothing.
+    new, problems = new_verdicts(scored, verdicts, judge) if verdicts else ([], [])
+    state = state_of(scored)
+    drawn = _rows_to_draw(state, rows, new, is_served=serve, judge=judge)
+    _refuse_unused(("--for", quantity is not None, bool(drawn), "a draw; add --rows"))
+    if not serve:
+        _refuse_without_rows(state, bool(drawn), out=out, show_probability=show_probability)
+    if drawn:
+        check_draw(scored, state.plan if state else None, wanted)
     if out is not None:
         check_review_file(scored, out)  # before rows are drawn for it
-    if verdicts:
-        _take(console, scored, verdicts, judge)
     target = out or run / "review" / "review.csv"
     if is_written and rows is not None:
-        check_open_verdicts(scored, target)
-    is_drawn = _draw(console, scored, wanted, rows, seed, is_served=serve, judge=judge)
-    _refuse_unused(("--for", quantity is not None, is_drawn, "a draw; add --rows"))
+        check_open_verdicts(scored, target, new)
+    if verdicts:
+        _take(console, scored, new, problems)
+    if drawn:
+        _draw(console, scored, wanted, drawn, seed)
     if serve:
         from punce.product.review.server import serve_review
 
+        if state is not None and not drawn and not open_to(state, judge, new):
+            console.print("every unlabelled row is drawn and judged: the page shows them, to be corrected", **_PLAIN)
         serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
     elif is_written:
         _write(console, scored, target, show_probability=show_probability)
@@ -100,52 +121,48 @@ def _name_of(judge: str) -> str:
     return judge.strip()
 
 
-def _refuse_without_rows(
-    scored: ScoredRun, rows: int | None, *, aim: str | None, out: Path | None, show_probability: bool
-) -> None:
-    """Refuse an aim where nothing will be drawn, and a file or a column of it where no row is left to be written."""
-    from punce.product.review.job import state_of
+def _rows_to_draw(
+    state: State | None, rows: int | None, new: Sequence[Verdict], *, is_served: bool, judge: str | None
+) -> int:
+    """How many rows to draw: the first time, when asked for, or for a page on which nothing is open to the judge.
 
-    state = state_of(scored)
-    is_drawn = rows is not None or state is None
+    `new` are the verdicts of this command. 0 where no row is left and none was asked for: the page then shows those
+    that are judged, because a verdict may be a mistake.
+    """
+    from punce.product.review.job import is_all_drawn, open_to
+
+    if rows is not None or state is None:
+        return rows or _FIRST_ROWS
+    if not is_served or open_to(state, judge, new) or is_all_drawn(state.run, state.plan):
+        return 0
+    return _FIRST_ROWS
+
+
+def _refuse_without_rows(state: State | None, is_drawn: bool, *, out: Path | None, show_probability: bool) -> None:
+    """Refuse a file, or a column of it, where no row is left to be written."""
     is_left = is_drawn or bool(state and state.open)
     judged = "rows to judge, and all that were drawn are judged; add --rows"
     _refuse_unused(
-        ("--for", aim is not None, is_drawn, "a draw; add --rows"),
         ("--out", out is not None, is_left, judged),
         ("--show-probability", show_probability, is_left, judged),
     )
 
 
-def _take(console: Terminal, scored: ScoredRun, verdicts: list[Path], judge: str | None) -> None:
-    from punce.product.review.job import take_verdicts
+def _take(console: Terminal, scored: ScoredRun, new: Sequence[Verdict], problems: Sequence[str]) -> None:
+    from punce.product.review.store import ReviewFolder
 
-    new, problems = take_verdicts(scored, verdicts, judge)
+    ReviewFolder(scored.folder).append(new)
     for problem in problems:
         console.print(f"note: {problem}", style="yellow", **_PLAIN)
-    console.print(f"{number_of(new, 'verdict', 'verdicts')} taken", **_PLAIN)
+    console.print(f"{number_of(len(new), 'verdict', 'verdicts')} taken", **_PLAIN)
 
 
-def _draw(
-    console: Terminal,
-    scored: ScoredRun,
-    quantity: Any,
-    rows: int | None,
-    seed: int,
-    *,
-    is_served: bool,
-    judge: str | None,
-) -> bool:
-    """Whether rows were drawn: the first time, when asked for, or for a page on which nothing is open to the judge."""
-    from punce.product.review.job import draw_rows, open_to, state_of
+def _draw(console: Terminal, scored: ScoredRun, quantity: Quantity, n_rows: int, seed: int) -> None:
+    from punce.product.review.job import draw_rows
 
-    state = state_of(scored)
-    if rows is None and state is not None and (not is_served or open_to(state, judge)):
-        return False
-    plan = draw_rows(scored, scored.data(), quantity, rows or _FIRST_ROWS, seed)
+    plan = draw_rows(scored, scored.data(), quantity, n_rows, seed)
     drawn = len(plan.rounds[-1].drawn)
     console.print(f"drew {drawn} of {len(scored.rows):,} unlabelled rows, {len(plan.rounds[-1].free)} strata", **_PLAIN)
-    return True
 
 
 def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probability: bool) -> None:

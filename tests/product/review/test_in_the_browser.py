@@ -177,6 +177,7 @@ def test_a_picture_that_is_missing_is_said_on_its_own_card(run: Path, visit: Any
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_a_killed_server_loses_nothing_and_its_page_says_so(run: Path, visit: Any) -> None:
     with serving(run, "--rows", "20") as (process, link):
         seen = visit(link)

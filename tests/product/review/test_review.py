@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,23 @@ import pandas as pd
 import pytest
 
 from punce.cli.fit import _say_outcome
-from punce.cli.review import _draw
+from punce.cli.review import _rows_to_draw
 from punce.cli.terminal import Terminal
 from punce.errors import InputError
 from punce.judging.sampling import QUANTITIES
 from punce.product.fit import run_fit
 from punce.product.plan import DataOptions, ModelOptions, RunOptions
-from punce.product.review.job import Goal, State, draw_rows, gain, is_reached, progress_to, state_of, take_verdicts
+from punce.product.review.job import (
+    Goal,
+    State,
+    draw_rows,
+    gain,
+    is_reached,
+    open_to,
+    progress_to,
+    state_of,
+    take_verdicts,
+)
 from punce.product.review.page import judged_by_people
 from punce.product.review.refit import reviewed_rows
 from punce.product.review.run import scored_run
@@ -98,12 +107,25 @@ def test_an_option_without_rows_is_refused(option: tuple[str, ...], needs: str, 
     assert f"{option[0]} has no effect here: it needs {needs}" in done.stderr
 
 
-def test_a_refused_aim_takes_no_verdicts(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--serve",)])
+def test_a_refused_aim_takes_no_verdicts(run: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     assert punce_command("review", run, "--rows", 12).returncode == 0
     filled = filled_in(run / "review" / "review.csv", tmp_path / "filled.csv")
-    done = punce_command("review", run, "--verdicts", filled, "--for", "recall")
+    rows = pd.read_csv(filled, dtype=str, keep_default_na=False)
+    rows[:-1].to_csv(filled, index=False)  # a row stays open: the page draws no more
+    done = punce_command("review", run, "--verdicts", filled, "--for", "recall", *options, timeout=60.0)
     assert done.returncode == 2
+    assert "--for has no effect here: it needs a draw" in done.stderr
     assert "verdicts taken" not in done.stdout
+    assert not ReviewFolder(run).verdicts()
+
+
+def test_a_refused_draw_takes_no_verdicts(run: Path, tmp_path: Path) -> None:
+    assert punce_command("review", run, "--rows", 1000).returncode == 0
+    filled = filled_in(run / "review" / "review.csv", tmp_path / "filled.csv")
+    done = punce_command("review", run, "--verdicts", filled, "--rows", 5)
+    assert done.returncode == 2
+    assert "every unlabelled row is drawn already" in done.stderr
     assert not ReviewFolder(run).verdicts()
 
 
@@ -323,12 +345,25 @@ def test_a_named_judge_gets_the_rows_of_others_before_new_ones_are_drawn(tmp_pat
     scored = scored_run(run)
     plan = draw_rows(scored, scored.data(), "share", 40, seed=0)
     ReviewFolder(run).append(Verdict(key, "yes", "page") for key in plan.drawn)
-    draw = partial(_draw, Terminal(), scored, "share", None, 0, is_served=True)
-    assert not draw(judge="bob")
-    ReviewFolder(run).append(Verdict(key, "no", "bob") for key in plan.drawn)
-    for judge in ("bob", None):
-        with pytest.raises(InputError, match="every unlabelled row is drawn already"):
-            draw(judge=judge)
+    state = state_of(scored)
+    assert state is not None
+    assert open_to(state, "bob") == list(plan.drawn.values())
+    own = [Verdict(key, "no", "bob") for key in plan.drawn]
+    assert len(open_to(state, "bob", own[1:])) == 1  # verdicts of the same command, which are not kept yet
+    assert open_to(state, "bob", own) == open_to(state, None) == []
+
+
+@pytest.mark.parametrize(("n", "drawn"), [(400, 60), (40, 0)])
+def test_a_page_with_nothing_open_draws_rows_while_there_are_any(tmp_path: Path, n: int, drawn: int) -> None:
+    run = finished_run(tmp_path / "run", write_table(tmp_path / "table.csv", n=n))
+    scored = scored_run(run)
+    plan = draw_rows(scored, scored.data(), "share", 40, seed=0)
+    state = state_of(scored)
+    verdicts = [Verdict(key, "yes", "page") for key in plan.drawn]
+    for judge in ("page", None):
+        assert _rows_to_draw(state, None, verdicts[1:], is_served=True, judge=judge) == 0
+        assert _rows_to_draw(state, None, verdicts, is_served=True, judge=judge) == drawn
+        assert _rows_to_draw(state, 7, verdicts, is_served=True, judge=judge) == 7
 
 
 def test_a_file_that_moved_can_be_named(run: Path, tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +24,10 @@ from punce.product.review.files import picture_of
 from punce.product.review.job import draw_rows
 from punce.product.review.run import scored_run
 from punce.product.review.server import Desk, ReviewServer
-from punce.product.review.store import ReviewFolder
+from punce.product.review.store import ReviewFolder, Verdict
+from tests.copies import Call, command, run_copies
+
+from .runs import finished_run, write_table
 
 ME = {"Content-Type": "application/json"}
 
@@ -211,3 +217,48 @@ def test_a_picture_is_shown_as_the_fit_reads_it(tmp_path: Path) -> None:
     assert upright.size == (20, 40)
     with pytest.raises(InputError, match=r"spoilt\.png cannot be shown"):
         picture_of(data, 2, 900)
+
+
+# Ctrl-C ------------------------------------------------------------------------------------------------------------
+
+
+def interrupted_page(*arguments: str) -> None:
+    """``punce ARGUMENTS``, with Ctrl-C as soon as the page is served; for a process of its own."""
+    ReviewServer.serve_forever = lambda _: os.kill(os.getpid(), signal.SIGINT)  # type: ignore[method-assign]
+    command(*arguments)
+
+
+def after_interrupt(run: Path) -> subprocess.CompletedProcess[str]:
+    call = Call(__name__, "interrupted_page", ["review", str(run), "--serve"])
+    return run_copies([call], timeout=60.0)[0]
+
+
+@pytest.mark.faults
+def test_ctrl_c_ends_the_page_and_the_numbers_are_told(run: Path) -> None:
+    done = after_interrupt(run)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-2:] == ["stopped", "0 rows judged, 60 open"]
+
+
+@pytest.mark.faults
+def test_an_error_after_ctrl_c_is_told(run: Path) -> None:
+    scored = scored_run(run)
+    plan = draw_rows(scored, scored.data(), "share", 20, seed=0)
+    ReviewFolder(run).append(Verdict(key, "yes", "page") for key in list(plan.drawn)[1:])
+    (run / "review" / "audit.json").mkdir()  # where the numbers would be written
+    done = after_interrupt(run)
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("punce: ")
+    assert "audit.json" in line
+
+
+def test_verdicts_on_all_rows_can_be_corrected(tmp_path: Path) -> None:
+    run = finished_run(tmp_path / "run", write_table(tmp_path / "table.csv", n=40))
+    scored = scored_run(run)
+    plan = draw_rows(scored, scored.data(), "share", 40, seed=0)
+    ReviewFolder(run).append(Verdict(key, "yes", "page") for key in plan.drawn)
+    done = after_interrupt(run)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("every unlabelled row is drawn and judged")
+    assert "judge here: http://" in done.stdout

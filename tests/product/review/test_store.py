@@ -21,6 +21,7 @@ from punce.product.review.store import (
 )
 
 
+@pytest.mark.faults
 def test_a_line_that_was_cut_off_costs_only_itself(tmp_path: Path) -> None:
     folder = ReviewFolder(tmp_path)
     folder.append([Verdict("a", YES, "ann"), Verdict("b", NO, "ann")])
@@ -31,6 +32,7 @@ def test_a_line_that_was_cut_off_costs_only_itself(tmp_path: Path) -> None:
     assert [one.key for one in folder.verdicts()] == ["a", "b", "d"]
 
 
+@pytest.mark.faults
 def test_first_verdicts_are_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     def cut_off() -> Iterator[Verdict]:
         yield Verdict("a", YES, "ann")

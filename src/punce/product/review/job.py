@@ -136,12 +136,14 @@ def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None
     return State(run, plan, settled, found, share)
 
 
-def open_to(state: State, who: str | None) -> list[DrawnRow]:
-    """Rows that the page has left for a person; a named one judges alone, whatever others have said of a row."""
-    if who is None:
-        return state.open
-    own = {one.key for one in ReviewFolder(state.run.folder).verdicts() if one.who == who}
-    return [drawn for key, drawn in state.plan.drawn.items() if key not in own]
+def open_to(state: State, who: str | None, new: Sequence[Verdict] = ()) -> list[DrawnRow]:
+    """Rows that the page has left for a person; a named one judges alone, whatever others have said of a row.
+
+    `new` are verdicts that are not kept yet.
+    """
+    said = [*ReviewFolder(state.run.folder).verdicts(), *new]
+    seen = {one.key for one in said if who in (None, one.who)}
+    return [drawn for key, drawn in state.plan.drawn.items() if key not in seen]
 
 
 def _audit(run: ScoredRun, plan: Plan, settled: Settled, called: Flags) -> Audit | None:
@@ -151,14 +153,27 @@ def _audit(run: ScoredRun, plan: Plan, settled: Settled, called: Flags) -> Audit
     return audit(samples_of(plan, settled, run.rows), called, run.probability)
 
 
-def draw_rows(run: ScoredRun, data: UserData, quantity: Quantity, n_rows: int, seed: int) -> Plan:
-    """Draw rows that no earlier round drew, and write them down."""
+def is_all_drawn(run: ScoredRun, plan: Plan) -> bool:
+    """Whether no unlabelled row is left to be drawn."""
+    return bool(taken_rows(plan, run.rows).all())
+
+
+def check_draw(run: ScoredRun, plan: Plan | None, quantity: Quantity) -> None:
+    """Refuse a draw that no row can answer."""
     if quantity == "precision" and not run.called.any():
         raise InputError("no row is called positive, so there is no precision to measure; use --for share or recall")
+    if plan is not None and is_all_drawn(run, plan):
+        raise InputError("every unlabelled row is drawn already: judge those that are open, with --verdicts or --serve")
+
+
+def draw_rows(run: ScoredRun, data: UserData, quantity: Quantity, n_rows: int, seed: int) -> Plan:
+    """Draw rows that no earlier round drew, and write them down."""
     folder = ReviewFolder(run.folder)
     with folder.held():
         assert data.labels is not None
-        plan = folder.plan() or Plan(new_code(), len(data), label_hash(data.labels))
+        found = folder.plan()
+        check_draw(run, found, quantity)
+        plan = found or Plan(new_code(), len(data), label_hash(data.labels))
         made = _round(run, data, plan, settle(folder.verdicts(), plan.drawn), quantity, n_rows, seed)
         plan = replace(plan, rounds=(*plan.rounds, made))
         folder.write(plan)
@@ -172,8 +187,6 @@ def _round(
     # More rows of the same kind come from the same strata; another aim is better served by strata of its own.
     strata = own[-1].as_strata if own else stratify(run.probability, run.score, run.called, quantity, n_rows)
     taken, n_strata = taken_rows(plan, run.rows), len(strata.called)
-    if taken.all():
-        raise InputError("every unlabelled row is drawn already: judge those that are open, with --verdicts or --serve")
     known = run.rows.searchsorted([one.row for key, one in plan.drawn.items() if key in settled.positive])
     judged = np.bincount(strata.of_row[known], minlength=n_strata)
     chosen = draw(strata, run.probability, taken, judged, quantity, n_rows, seed + len(plan.rounds))
@@ -201,12 +214,12 @@ def check_review_file(run: ScoredRun, path: Path) -> None:
     refuse_foreign(path)
 
 
-def check_open_verdicts(run: ScoredRun, path: Path) -> None:
-    """Refuse a file whose verdicts were not handed in, before rows are drawn for it: a refusal must change nothing."""
+def check_open_verdicts(run: ScoredRun, path: Path, new: Sequence[Verdict] = ()) -> None:
+    """Refuse a file with verdicts that are neither kept nor `new`, before rows are drawn for it."""
     folder = ReviewFolder(run.folder)
     plan = folder.plan()
     if plan is not None:
-        refuse_to_lose(path, folder.verdicts(), plan.drawn)
+        refuse_to_lose(path, [*folder.verdicts(), *new], plan.drawn)
 
 
 def write_open_rows(state: State, data: UserData, path: Path, *, show_probability: bool) -> None:
@@ -218,6 +231,13 @@ def write_open_rows(state: State, data: UserData, path: Path, *, show_probabilit
 
 def take_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tuple[int, list[str]]:
     """Keep what is usable in the files; how many verdicts were new, and a line for each thing that was not usable."""
+    new, problems = new_verdicts(run, files, who)
+    ReviewFolder(run.folder).append(new)
+    return len(new), problems
+
+
+def new_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tuple[list[Verdict], list[str]]:
+    """What :func:`take_verdicts` would keep, and what it would say; nothing is written."""
     folder = ReviewFolder(run.folder)
     plan = folder.plan()
     if plan is None:
@@ -229,8 +249,7 @@ def take_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tup
     told = {(one.key, one.who): one.verdict for one in folder.verdicts()}
     said = {(one.key, one.who): one for file in read for one in file.verdicts}  # a file may be named twice
     new = [one for who_said, one in said.items() if told.get(who_said) != one.verdict]
-    folder.append(new)
-    return len(new), [*(problem for file in read for problem in file.problems), *_about_replaced(new, told)]
+    return new, [*(problem for file in read for problem in file.problems), *_about_replaced(new, told)]
 
 
 def _refuse_same_names(files: Sequence[Path]) -> None:

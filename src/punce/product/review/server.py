@@ -11,8 +11,10 @@ import hmac
 import io
 import json
 import secrets
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -289,10 +291,28 @@ def serve_review(
         server = ReviewServer(desk, port)
     except OSError as error:
         raise InputError(f"port {port} cannot be used: {error.strerror or error}; leave --port out") from error
-    say(f"judge here: {server.link}")
-    say("the link opens once; every verdict is saved at once; Ctrl-C ends it")
-    with server:
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            say("stopped")
+    with server, _until_interrupted():
+        say(f"judge here: {server.link}")
+        say("the link opens once; every verdict is saved at once; Ctrl-C ends it")
+        server.serve_forever()
+    say("stopped")
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[None]:
+    """Let Ctrl-C end the block and nothing else: the command goes on, and what then goes wrong is told.
+
+    The command line takes Ctrl-C for the end of the whole command, and says nothing of errors that come after it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    # A job in the background ignores Ctrl-C, and other threads than the first one get no signals.
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGINT, before)
