@@ -47,8 +47,8 @@ def fuzz_page(found: dict[str, Any]) -> str:
     if "earlier" in found:
         before = found["earlier"]["total"]
         parts.append(
-            f"An earlier run of {before['inputs']:,} inputs to {before['forms']} forms had {before['defects']} inputs that "
-            "showed a defect. The defects were fixed, and its counts are not in the table."
+            f"An earlier run of {before['inputs']:,} inputs to {before['forms']} forms had {before['defects']} inputs "
+            "that showed a defect. The defects were fixed, and its counts are not in the table."
         )
     return "\n\n".join(parts)
 
