@@ -39,7 +39,8 @@ slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m slow --timeout 900
 
 # Every test of a fault, default or slow, and random kills for PUNCE_FAULTS_SECONDS (900), which add to
-# benchmarks/results/faults.json. After an hour no further test is begun, and the run fails.
+# benchmarks/results/faults.json (python benchmarks/pages.py then brings docs/reliability.md up to date). After an hour
+# no further test is begun, and the run fails.
 test-faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m faults --timeout 900 --session-timeout 3600
 

@@ -28,6 +28,8 @@ _PLACES = [
     "../README.md",
     "../README.md#demo",
     "labels.md#biased",
+    "reliability.md#fuzz",
+    "reliability.md#kills",
     "when-to-use.md#when",
     *(f"{name}.md" for name in _NAMES),
 ]
@@ -50,6 +52,26 @@ def test_every_page_with_marks_is_compared(pages: ModuleType) -> None:
 def test_other_numbers_make_another_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     speed = {"bbe, 1,000,000 scores": {"seconds": 12.5, "goal": 1, "peak_mb": 9}}
     assert "| bbe, 1,000,000 scores | 12.50 | 1 | 9 |" in sys.modules["prior_pages"].prior_speed(speed)
+
+
+def test_full_disks_and_broken_promises_are_on_the_page_of_kills(pages: ModuleType) -> None:
+    found = pages.read("faults")
+    found["scenes"]["prior"] |= {"kills": 1_234, "full_disks": 31, "file_limits": 29, "broken": ["a file was lost"]}
+    row = next(line for line in pages.kills_page(found).splitlines() if line.startswith("| `prior` |"))
+    assert row.startswith("| `prior` | 1,234 |")
+    assert " | 31 | 29 | " in row
+    assert row.endswith(" | 1 |")
+
+
+def test_the_page_of_fuzzing_counts_and_names_no_commit(pages: ModuleType) -> None:
+    found = pages.read("fuzz")
+    codes = {tally["code"] for tallies in found["targets"].values() for tally in tallies.values()}
+    found["targets"]["model"]["hypothesis"] |= {"defects": {"KeyError": 3}, "slowest_seconds": 9.96}
+    page = pages.fuzz_page(found)
+    assert not [code for code in codes if code in page]
+    last = next(line for line in page.splitlines() if line.startswith("| all |"))
+    assert last.startswith(f"| all | {found['total']['forms']} | {found['total']['inputs']:,} |")
+    assert " | 3 | 10.0 s | " in last
 
 
 def test_the_plain_benchmark_of_tables_runs_what_the_page_compares(pages: ModuleType) -> None:
