@@ -10,6 +10,7 @@ import torch
 from punce.errors import InputError
 from punce.labels import (
     RowLabels,
+    about_scorers,
     as_labels,
     check_vocabulary,
     labels_of_rows,
@@ -194,3 +195,20 @@ def test_weights_that_are_no_numbers_are_refused_by_name(weights: Any) -> None:
 def test_weights_with_a_gap_are_refused_however_pandas_writes_it() -> None:
     with pytest.raises(InputError, match="sample_weight must hold finite numbers"):
         row_weights(pd.Series([1.0, pd.NA], dtype=object), np.array([1, 0], dtype=np.int8))
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (["positive", "unlabelled", "unlabelled"], "y holds 'positive' and 'unlabelled': scorers"),
+        ([1, -1, -1], "y holds 1 and -1: scorers"),
+        ([1, 0, -1], ""),
+        ([True, False, False], ""),
+        ([1.0, np.nan, np.nan], ""),
+    ],
+)
+def test_labels_that_scorers_of_scikit_learn_misread_are_told(y: list[Any], said: str) -> None:
+    """With words roc_auc was 0.1 where it is 0.9, and with 1 and -1 accuracy counted every unlabelled row as wrong."""
+    told = about_scorers(y, RowLabels.of(read_labels(y, setting="pnu")[0]))
+    assert said in told
+    assert bool(said) == bool(told)

@@ -33,6 +33,7 @@ from punce.labels import (
     UNLABELLED,
     Labels,
     RowLabels,
+    about_scorers,
     labels_of_rows,
     require_positive_and_unlabelled,
     require_same_index,
@@ -222,7 +223,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
-        self._warn(*notes, rows.note, about_few_labelled(labels))
+        self._warn(*notes, rows.note, about_scorers(plain_rows(y), rows), about_few_labelled(labels))
         prepared = self._route.prepare(X, settings)
         self.first_prior_ = self._first_prior(prepared, rows.codes)
         prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))

@@ -46,6 +46,10 @@ _NO_ZERO = (
     "the labels are 1 and -1 without a 0, so -1 was read as unlabelled; for known negatives, mark the unlabelled rows 0"
 )
 
+_SCORERS = (
+    "predict says 1 and 0, but y holds {}: scorers of scikit-learn other than the default compare the two as they are, "
+    "and can fail (accuracy) or be reversed (roc_auc); use the default, or give y as 1 and 0"
+)
 _NEARLY = "{} {}, which differs from {!r} in capital letters only and was read as unlabelled"
 
 
@@ -189,6 +193,17 @@ def labels_of_rows(y: Any, X: Any) -> tuple[Labels, tuple[str, ...]]:
         return read_labels(y, setting="pnu")
     except InputError as error:
         raise InputError(_in_scikit_learns_words(y, error)) from error
+
+
+def about_scorers(y: Any, rows: RowLabels) -> str:
+    """What to know before labels other than 1 and 0 meet a scorer of scikit-learn; empty where nothing is.
+
+    It expects the values of `y` from predict, and of two words it takes the last in the alphabet for the positive one.
+    """
+    words = [repr(value) for value in _one_dimensional(y).unique() if isinstance(value, str)]
+    if words:
+        return _SCORERS.format(" and ".join(words[:_SHOWN]))
+    return _SCORERS.format("1 and -1") if rows.note == _NO_ZERO else ""
 
 
 def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> None:

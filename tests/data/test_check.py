@@ -143,6 +143,22 @@ def test_duplicates_between_labelled_and_unlabelled_rows() -> None:
     assert next(f for f in report.findings if f.code == "duplicates").where == ("600", "601", "602", "603")
 
 
+@pytest.mark.parametrize("of", [np.int64, object])
+def test_whole_numbers_too_large_for_floats_are_told_and_make_no_rows_equal(of: type) -> None:
+    frame = pd.DataFrame({"m": [0] * 200, "k": np.array([3 * 2**60 + 5 * i for i in range(200)], dtype=of)})
+    report = check(_data(frame, np.arange(200) % 5 == 0))
+    assert _codes(report)["rounded_numbers"] == {"k"}
+    assert report.duplicates == 0
+    frame["k"] = np.array([2**61 + 2**12 * i for i in range(200)], dtype=of)  # as far apart as floats are, or farther
+    assert "rounded_numbers" not in _codes(check(_data(frame, np.arange(200) % 5 == 0)))
+
+
+def test_a_large_row_number_is_found_like_a_small_one() -> None:
+    frame, labels = _frame()
+    frame["number"] = 2**60 + np.arange(600)
+    assert _codes(check(_data(frame, labels)))["identifier"] == {"number"}
+
+
 def test_a_row_labelled_positive_and_negative_is_told() -> None:
     frame, labels = _frame()
     both = pd.concat([frame, frame[labels == 1].iloc[:2]], ignore_index=True)

@@ -77,7 +77,10 @@ def test_what_a_known_row_weighs() -> None:
 
 def test_minus_one_without_a_zero_means_unlabelled_and_it_is_said() -> None:
     X, y, _ = blobs()
-    with pytest.warns(ClassifierWarning, match="-1 was read as unlabelled"):
+    with (
+        pytest.warns(ClassifierWarning, match="-1 was read as unlabelled"),
+        pytest.warns(ClassifierWarning, match="predict says 1 and 0, but y holds 1 and -1"),
+    ):
         clf = PUClassifier(prior=0.3).fit(X, np.where(y == 1, 1, -1))
     np.testing.assert_array_equal(clf.scores_, PUClassifier(prior=0.3).fit(X, y).scores_)
     assert clf.setting_ == "pu"

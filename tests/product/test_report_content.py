@@ -7,9 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from punce.columns.encoder import TableEncoder
+from punce.data import UserData, check
 from punce.judging.used_prior import assumed_prior, given_prior
+from punce.product.fit import FitOutcome
 from punce.product.page import _histogram, _prior_facts, _rule_in_words, _training
 from punce.report import ReportContent
 from punce.report.page import render_report
@@ -39,6 +43,18 @@ def test_the_share_on_the_page_is_unknown_only_where_it_is_not_given_and_placeho
     fitted.prior_, fitted.first_prior_, fitted.second_prior_ = assumed, assumed, learned
     assert _prior_facts(fitted).unknown == assumed.reason
     assert [other.method for other in _prior_facts(fitted).others] == ["combined on learned scores"]
+
+
+def test_a_column_that_is_left_out_is_told_once() -> None:
+    remarks = [f"a person wrote the long remark number {i} about this row" for i in range(40)]
+    frame = pd.DataFrame({"x": np.arange(40) % 7, "remark": remarks, "tags": [["a"]] * 40})
+    data = UserData("table", frame, (np.arange(40) % 4 == 0).astype(np.int8), pd.RangeIndex(40), "rows.csv")
+    noted = (*TableEncoder.fit(frame).notes, "something else")
+    assert len(noted) == 3
+    nothing: Any = None
+    outcome = FitOutcome(nothing, nothing, data, noted, nothing, checked=check(data))
+    assert outcome.beyond_check == ("something else",)
+    assert outcome.warnings == noted  # for the card, which has no data check
 
 
 def test_rows_that_stand_for_labelled_ones_are_not_called_labelled() -> None:

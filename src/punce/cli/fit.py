@@ -203,7 +203,7 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
         said = f"the model learned from {verdicts}{also}"
         command = f"punce review {as_argument(outcome.folder)}"
         console.print(f"{said}; to see the gain: {command}", highlight=False, markup=False, soft_wrap=True)
-    for text in outcome.warnings:
+    for text in outcome.beyond_check:
         console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
     where = f"\nreport: {outcome.folder / 'report.html'}    run folder: {outcome.folder}"
     console.print(where, highlight=False, markup=False, soft_wrap=True)

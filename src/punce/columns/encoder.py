@@ -157,7 +157,7 @@ class TableEncoder:
                 hint = f"; if lists are embeddings, say so (kind='embedding', --kind embedding){alone}"
             raise InputError(f"no column of the table can be used ({reasons}){hint}")
         lost = {name: reason for name, reason in left_out.items() if reason in _LOSSES}
-        said = (f"column {name!r} is not learned from: {reason}" for name, reason in lost.items())
+        said = (f"{not_learned_from(name)} {reason}" for name, reason in lost.items())
         return cls(tuple(columns), left_out, forms, (*notes, *said))
 
     @property
@@ -260,6 +260,11 @@ class TableEncoder:
 
 
 # --- fitting ------------------------------------------------------------------------------------------------------
+
+
+def not_learned_from(name: str) -> str:
+    """How the note on a column that is left out begins."""
+    return f"column {name!r} is not learned from:"
 
 
 def _fit_column(series: pd.Series[Any], name: str) -> Column | str:

@@ -15,6 +15,8 @@ _LOOKED_AT = 50  # rows; reading all of a long column only to tell its kind woul
 
 def plain_rows(X: Any) -> Any:
     """Frames of other libraries as pandas', and anything else that says it is an array as one."""
+    if isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:  # DataFrame.to_records, np.genfromtxt
+        return pd.DataFrame({name: plain_rows(X[name]) for name in X.dtype.names})
     if isinstance(X, np.ma.MaskedArray):
         return _with_gaps(X)
     if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple):

@@ -29,6 +29,7 @@ _DATE_FORMATS = tuple(day + time for day in (*_DAYS, *_SHORT_DAYS) for time in _
 _TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_WORDS = {**_TRUTH, "1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
 _SAMPLE = 10_000  # values that decide the kind of a column of text
+LARGEST_WHOLE = 2**53  # up to here float64 has every whole number
 HUGE = 1e100  # its square is still a float64
 _MOSTLY = 0.95  # some odd words ("n/a", "?") do not make a column of numbers one of categories
 _DISTINCT = 0.98  # names of rows may repeat a little, as files joined by hand do
@@ -71,6 +72,12 @@ def plain_numbers(series: pd.Series[Any]) -> npt.NDArray[Any] | None:
     """
     dtype = series.dtype
     return series.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
+
+
+def beyond_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where whole numbers are so large that a float64 rounds them. Shape: (n,)."""
+    found: npt.NDArray[np.bool_] = (values > LARGEST_WHOLE) | (values < -LARGEST_WHOLE)
+    return found
 
 
 def missing_values(series: pd.Series[Any]) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.columns.kinds import plain_numbers
+from punce.columns.kinds import beyond_floats, plain_numbers
 from punce.labels import POSITIVE, UNLABELLED, Labels
 
 Hashes = npt.NDArray[np.uint64]
@@ -30,10 +30,17 @@ def hash_table(frame: pd.DataFrame, left_out: Collection[str]) -> Hashes:
 
 
 def hash_values(column: pd.Series[Any] | npt.NDArray[Any]) -> Hashes:
-    """Values of one column. Plain numbers are hashed as floats: a batch may hold 3 where another holds 3.0."""
+    """Values of one column. Plain numbers are hashed as floats: a batch may hold 3 where another holds 3.0.
+
+    Whole numbers that no float holds are hashed as they are: equal floats would make different rows equal.
+    """
     if isinstance(column, pd.Series) and plain_numbers(column) is None:
         return np.asarray(pd.util.hash_pandas_object(column, index=False), dtype=np.uint64)
-    return pd.util.hash_array(np.asarray(column, dtype=np.float64))
+    values = np.asarray(column)
+    hashes = pd.util.hash_array(values.astype(np.float64))
+    if values.dtype.kind in "iu" and (large := beyond_floats(values)).any():
+        hashes[large] = pd.util.hash_array(values[large])
+    return hashes
 
 
 def hash_texts(texts: list[str]) -> Hashes:

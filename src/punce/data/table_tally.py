@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from punce.columns.kinds import ColumnKind, column_kind, missing_values, numbers, plain_numbers
+from punce.columns.kinds import LARGEST_WHOLE, ColumnKind, column_kind, missing_values, numbers, plain_numbers
 from punce.data.findings import DataFinding, Severity
 from punce.data.leaks import RowSample, strongest_separations
 from punce.data.row_hashes import Hashes, hash_table, hash_values
@@ -35,6 +36,8 @@ class ColumnTally:
     """Text or infinities among numbers."""
     number_share: float = 0.0
     """Of a column of categories, how many of the first batch's values are numbers."""
+    rounded: bool = False
+    """Different whole numbers, too large for float64, are one number once they are learned from."""
     varies: bool = False
     smallest: float = math.inf
     largest: float = -math.inf
@@ -59,7 +62,9 @@ class ColumnTally:
             self.first = present[0] if values is not None else present.iloc[0]
         self.varies = self.varies or bool((present != self.first).any())
         if self.kind == "numeric":
-            self.unreadable += int(np.isnan(numbers(series)).sum()) - n_missing
+            learned = numbers(series)
+            self.unreadable += int(np.isnan(learned).sum()) - n_missing
+            self.rounded = self.rounded or _rounds(present, learned[~missing])
         if self.kind == "categorical" and self.rows == len(series):
             self.number_share = _number_share(present)
         self._add_distinct(present)
@@ -91,6 +96,15 @@ class ColumnTally:
         self.smallest = min(self.smallest, float(present.min()))
         self.largest = max(self.largest, float(present.max()))
         return True
+
+
+def _rounds(present: Any, learned: npt.NDArray[np.float64]) -> bool:
+    """Whether different whole numbers become the same float; checked only where some are large enough for that."""
+    if pd.api.types.is_float_dtype(present) or np.nanmax(np.abs(learned), initial=0.0) < LARGEST_WHOLE:
+        return False
+    values = pd.Series(np.asarray(present)).astype("string")
+    whole = values.str.fullmatch(r"\s*[+-]?\d+\s*").to_numpy(dtype=bool, na_value=False)
+    return bool(len(np.unique(learned[whole])) < values[whole].str.strip().nunique())
 
 
 def _number_share(present: pd.Series[Any]) -> float:
@@ -186,6 +200,10 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         are = number_of(tally.unreadable, "value among numbers is", "values among numbers are")
         what = f": {are} text or infinite; what is no number counts as missing"
         yield finding("warning", "unreadable_numbers", what)
+    if tally.rounded:
+        what = ": whole numbers above 2^53 that differ only in their last digits are equal when they are learned from"
+        mend = "subtract a constant if these digits matter, drop the column if it names rows"
+        yield finding("warning", "rounded_numbers", f"{what}; {mend}")
     if _MANY_NUMBERS <= tally.number_share < 1.0:
         what = f": {tally.number_share:.0%} of the values are numbers and the others text, so that all are categories"
         yield finding("warning", "numbers_among_text", f"{what}; if it should hold numbers, empty the other cells")

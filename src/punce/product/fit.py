@@ -28,6 +28,7 @@ import pandas as pd
 
 from punce import __version__
 from punce.classifier import PUClassifier
+from punce.columns.encoder import not_learned_from
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.errors import InputError, number_of
@@ -38,6 +39,7 @@ from punce.judging.used_prior import is_given, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
 from punce.options import ALWAYS, automatic_encoder, check_options, known_in_words, ran_in_words
+from punce.priors import PriorEstimate
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import are_held_out, method_in_words, report_content, started_map
 from punce.product.plan import (
@@ -68,6 +70,15 @@ class FitOutcome:
     warnings: tuple[str, ...]
     ranking: Ranking
     reviewed: Reviewed | None = None
+    checked: DataCheck | None = None
+
+    @property
+    def beyond_check(self) -> tuple[str, ...]:
+        """The warnings without columns that cannot be learned from: the data check has told of them above."""
+        findings = () if self.checked is None else self.checked.findings
+        names = [name for one in findings if one.code in ("text_column", "unsupported_column") for name in one.where]
+        told = tuple(not_learned_from(name) for name in names)
+        return tuple(text for text in self.warnings if not text.startswith(told))
 
     @property
     def rests_on_verdicts(self) -> bool:
@@ -94,7 +105,7 @@ def run_fit(
         if data.drawn is not None:
             _tell_of_file(classifier, data.drawn.labels)
             noted = (f"{data.drawn.in_words()}; every row is scored", *noted)
-        outcome = FitOutcome(out, classifier, data, noted, ranking_of(classifier, data, source), reviewed)
+        outcome = FitOutcome(out, classifier, data, noted, ranking_of(classifier, data, source), reviewed, checked)
         if collectives.rank() == 0:
             ran = {"setting": classifier.setting_, **classifier.ran_}
             _write_results(outcome, checked, X, {**config, "ran": ran})
@@ -135,7 +146,7 @@ def _write_results(outcome: FitOutcome, checked: DataCheck, X: Any, config: dict
     _write_scores(outcome, config["scores"], X if config.get("reasons") else None)
     write_text(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in classifier.history_))
     write_text(out / "metrics.json", json.dumps(summary_numbers(classifier), indent=1) + "\n")
-    content = report_content(classifier, data, checked, X, outcome.warnings, config, map_of_rows)
+    content = report_content(classifier, data, checked, X, outcome.beyond_check, config, map_of_rows)
     write_text(out / "report.json", json.dumps(content.to_json()) + "\n")
     write_report(content, out / "report.html")
     write_text(out / "MODEL_CARD.md", model_card(classifier, data, outcome.warnings))
@@ -209,8 +220,8 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
         {
             "setting": classifier.setting_,
             "basis": metrics.basis,
-            "prior": classifier.prior_.as_dict(),
-            "first_prior": classifier.first_prior_.as_dict(),
+            "prior": _prior_numbers(classifier.prior_),
+            "first_prior": _prior_numbers(classifier.first_prior_),
             "second_prior": None if second is None else second.as_dict(),
             "both_prior": None if both is None else both.as_dict(),
             "threshold": classifier.threshold_,
@@ -227,6 +238,11 @@ def summary_numbers(classifier: PUClassifier) -> dict[str, Any]:
         }
     )
     return plain
+
+
+def _prior_numbers(prior: PriorEstimate) -> dict[str, Any]:
+    """The estimate as JSON; of a review it says so, as the card and the page do, and not that a person gave it."""
+    return {**prior.as_dict(), "method": method_in_words(prior)}
 
 
 def _write_scores(outcome: FitOutcome, form: str, X: Any = None) -> None:

@@ -173,7 +173,9 @@ def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:
     if data.kind == "text":
         return {"texts": [X[int(i)] for i in rows]}
     if data.kind == "image":
-        return {"images": list(some.load() if isinstance(some := _some(X, rows), ImageFiles) else some)}
+        some = _some(X, rows)
+        pictures = some.load() if isinstance(some, ImageFiles) else some
+        return {"images": [np.moveaxis(picture, 0, -1) for picture in pictures]}  # 3 or 4 pixels wide, it is ambiguous
     return {}
 
 

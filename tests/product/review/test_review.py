@@ -182,7 +182,9 @@ def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
     assert f"the model learned from {verdicts} verdicts" in said
     assert ("the share of positives is based on them" in said) == rests
     card, page = ((tmp_path / "again" / name).read_text() for name in ("MODEL_CARD.md", "report.html"))
-    assert all(("verdicts of a review" in text) == rests for text in (card, page))
+    numbers = (tmp_path / "again" / "metrics.json").read_text()
+    assert all(("verdicts of a review" in text) == rests for text in (card, page, numbers))
+    assert ('"method": "given"' in numbers) == (given == 0.3)
     assert f"unlabelled rows; {verdicts} judged row" in card
     assert "no negatives were known" not in card
 

@@ -20,6 +20,7 @@ from PIL import Image
 from punce.data.image_files import ImageFiles
 from punce.data.user_data import UserData
 from punce.errors import InputError
+from punce.product.page import _shown
 from punce.product.review.files import picture_of
 from punce.product.review.job import draw_rows
 from punce.product.review.run import scored_run
@@ -198,6 +199,16 @@ def test_pictures_are_made_anew(tmp_path: Path) -> None:
     shown = picture_of(array, 0, 900)
     assert shown is not None
     assert shown.size == (9, 9)
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 3), (3, 4, 4), (1, 4, 4), (1, 7, 3)])
+def test_narrow_pictures_keep_their_pixels(shape: tuple[int, int, int]) -> None:
+    """By its shape alone a picture of three or four columns could have its channels last."""
+    pixels = np.arange(np.prod(shape), dtype=np.uint8).reshape(1, *shape)
+    data = UserData("image", pixels, None, pd.Index(["0"]), "array")
+    by_hand = Image.fromarray(pixels[0, 0] if shape[0] == 1 else np.ascontiguousarray(pixels[0].transpose(1, 2, 0)))
+    assert picture_of(data, 0, 900) == by_hand
+    assert _shown(data, pixels, np.array([0]))["images"][0].shape == (*shape[1:], shape[0])
 
 
 def test_a_picture_is_shown_as_the_fit_reads_it(tmp_path: Path) -> None:

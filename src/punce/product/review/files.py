@@ -67,7 +67,7 @@ def _saved(folder: Path, one: DrawnRow, pixels: Any) -> Path:
     """A picture of an array, as a file that can be opened."""
     file = folder / "pictures" / f"{one.key}.png"
     with replacing(file) as temporary:
-        as_picture(pixels).save(temporary, "PNG")
+        as_picture(np.moveaxis(pixels, 0, -1)).save(temporary, "PNG")
     return file.resolve()
 
 
@@ -220,7 +220,7 @@ def picture_of(data: UserData, row: int, largest: int) -> Image.Image | None:
     if data.kind != "image":
         return None
     if not isinstance(data.features, ImageFiles):
-        picture = as_picture(np.asarray(data.features[row]))
+        picture = as_picture(np.moveaxis(data.features[row], 0, -1))
         picture.thumbnail((largest, largest))
         return picture
     name = data.features.names[row]
