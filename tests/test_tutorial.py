@@ -1,4 +1,7 @@
-"""The tutorial's commands, run as they stand there. `python -m tests.test_tutorial` writes what they print into it."""
+"""The tutorial's commands, run as they stand there.
+
+`python -m tests.test_tutorial` writes what they print into the page, and makes its pictures from the same run.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,16 @@ from examples.tumours import tumours
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tutorial.md"
+IMAGES = ROOT / "docs" / "images" / "tutorial"
+_FIT = "punce fit tumours.csv --label confirmed --id patient"
+# After this command: the picture, the report it is of (or the run whose review page), and its first and last element.
+PICTURES = {
+    f"{_FIT} --out first": ("first_report", "first/report.html", "header", "#quality table"),
+    "punce review first --rows 60": ("review_page", "first", "body", "#desk[aria-busy=false]"),
+    "punce review first --verdicts first/review/review.csv": ("first_judged", "first/report.html", *2 * ["#judged"]),
+    f"{_FIT} --review first --out second": ("second_map", "second/report.html", *2 * ["#map"]),
+    "punce review second --rows 20": ("second_judged", "second/report.html", *2 * ["#judged"]),
+}
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -68,12 +81,41 @@ def test_the_tutorial_runs_and_tells_the_truth(tmp_path: Path) -> None:
     assert len(missed) <= 1, missed  # intervals of 90 %: one of four may miss, as draws differ between processors
 
 
+def test_the_pictures_of_the_tutorial_are_those_of_its_commands() -> None:
+    text = PAGE.read_text()
+    asked = {command for block in _BLOCK.findall(text) for command in commands(block)}
+    assert set(PICTURES) <= asked
+    shown = re.findall(r"!\[(.+)\]\(images/tutorial/(\w+)\.png\)", text)
+    assert sorted(name for _, name in shown) == sorted(name for name, *_ in PICTURES.values())
+    assert all((IMAGES / f"{name}.png").stat().st_size < 150_000 for _, name in shown)
+
+
+def picture(command: str, folder: Path) -> None:
+    """What the reader of the tutorial sees after this command, if there is something to see."""
+    from tests.product.review.test_in_the_browser import serving
+    from tests.report.screenshots import shoot_part
+
+    if command not in PICTURES:
+        return
+    name, place, first, last = PICTURES[command]
+    path = IMAGES / f"{name}.png"
+    if place.endswith(".html"):
+        shoot_part((folder / place).as_uri(), path, first, last)
+    else:
+        with serving(folder / place, "--data", str(folder / "tumours.csv")) as (_, link):
+            shoot_part(link, path, first, last)
+
+
 def main() -> None:
     """Run everything once and write what it prints into the page."""
+    IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
 
         def shown(block: re.Match[str]) -> str:
-            lines = [f"$ {command}\n{run(command, Path(folder))}" for command in commands(block[1])]
+            lines = []
+            for command in commands(block[1]):
+                lines.append(f"$ {command}\n{run(command, Path(folder))}")
+                picture(command, Path(folder))
             # Times and progress differ from run to run.
             kept = [line for line in "".join(lines).splitlines() if not line.startswith("table: ")]
             return (

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser import NAMES, QUIET
 
@@ -26,10 +28,32 @@ SHOTS = {  # name: viewport, colour scheme, the section at the top of the pictur
 }
 
 
-def shoot(page_path: Path, images: Path = IMAGES) -> None:
+@contextmanager
+def launched() -> Iterator[Browser]:
     executable = os.environ.get("PUNCE_BROWSER") or next(filter(None, map(shutil.which, NAMES)))
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=executable, args=[*QUIET, "--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def shoot_part(address: str, path: Path, first: str, last: str, width: int = 900) -> None:
+    """The page at full width, from the top of the element `first` to the bottom of `last`."""
+    with launched() as browser:
+        page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme="light")
+        page.goto(address)
+        page.wait_for_selector(last)
+        page.wait_for_timeout(300)  # the map is drawn when the page is idle
+        top, bottom = (page.locator(at).first.bounding_box() for at in (first, last))
+        assert top is not None
+        assert bottom is not None
+        y = max(top["y"] - 12, 0)
+        area = {"x": 0, "y": y, "width": width, "height": bottom["y"] + bottom["height"] + 12 - y}
+        save(page.screenshot(clip=area, full_page=True), path)
+
+
+def shoot(page_path: Path, images: Path = IMAGES) -> None:
+    with launched() as browser:
         for name, (viewport, scheme, section) in SHOTS.items():
             page = browser.new_page(viewport=viewport, color_scheme=scheme)
             page.goto(page_path.absolute().as_uri())
@@ -41,12 +65,12 @@ def shoot(page_path: Path, images: Path = IMAGES) -> None:
                     page.keyboard.press(key)
             save(page.screenshot(), images / f"{name}.png")
             page.close()
-        browser.close()
 
 
 def save(png: bytes, path: Path) -> None:
     picture = Image.open(BytesIO(png)).convert("RGB")
-    picture.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+    # This method keeps the colours of small things, such as the mark of a legend.
+    picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,9 @@
 
   function listOf(columns) {
     const list = element("dl");
+    // Two side by side, where all are short: one long list would not fit into the card, and half of it would be empty.
+    const isShort = columns.every(([name, value]) => name.length <= 26 && String(value).length <= 16);
+    if (columns.length > 12 && isShort) list.className = "pairs";
     for (const [name, value] of columns) list.append(element("dt", name), element("dd", value === null ? "–" : String(value)));
     return list;
   }
