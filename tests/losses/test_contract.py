@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from punce.errors import InputError
 from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
 from punce.losses.contrastive import two_view_anchors
 from punce.losses.posterior import anchor_probabilities
@@ -99,6 +100,40 @@ def skip_unless_defined(case: Case, labels: list[int]) -> None:
 def test_every_loss_of_the_catalogue_has_its_equation() -> None:
     assert set(LOSSES) <= set(CASES)
     assert {type(case.loss(0.5)) for case in CASES.values()} - {WithProbabilities} == set(LOSSES.values())
+
+
+@by_temperature
+@pytest.mark.parametrize("name", ["pu", "pnu", "one labelled row"])
+@by_case
+def test_torch_func_transforms_a_loss(case: Case, name: str, temperature: float) -> None:
+    labels = LABELS[name]
+    skip_unless_defined(case, labels)
+    loss, known = case.loss(temperature), torch.tensor(labels)
+    batches = torch.stack([projections(len(labels), seed=seed).detach() for seed in range(3)])
+    values = [loss(z, known) for z in batches]
+    gradients = [torch.autograd.grad(loss(z, known), z)[0] for z in batches.clone().requires_grad_().unbind()]
+    found, found_values = torch.func.grad_and_value(loss)(batches[0], known)
+    torch.testing.assert_close((found, found_values), (gradients[0], values[0]))
+    if isinstance(loss, WithProbabilities):
+        return  # its probabilities are looked at, which vmap does not allow
+    torch.testing.assert_close(torch.func.vmap(loss, (0, None))(batches, known), torch.stack(values))
+    at_once = torch.func.vmap(torch.func.grad(loss), (0, None))(batches, known)
+    torch.testing.assert_close(at_once, torch.stack(gradients))
+
+
+@by_case
+def test_torch_func_gives_the_second_derivative(case: Case) -> None:
+    loss, labels = case.loss(0.5), torch.tensor(LABELS["pu"])
+    z = projections(6, d=2).detach()
+    found = torch.func.jacrev(torch.func.grad(loss))(z, labels)
+    torch.testing.assert_close(found, torch.autograd.functional.hessian(lambda z: loss(z, labels), z))
+
+
+def test_torch_func_still_refuses_a_row_that_is_not_finite() -> None:
+    z = projections(3).detach()
+    z[1, 2, 0] = math.nan
+    with pytest.raises(InputError, match="view 1 row 2"):
+        torch.func.grad(InfoNCE())(z, None)
 
 
 @by_temperature

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, check_vocabulary
-from punce.losses.log_partition import check_temperature, log_partition
+from punce.losses.log_partition import check_temperature, is_batched, log_partition
 from punce.training import collectives
 
 
@@ -140,18 +140,18 @@ def two_view_anchors(z: Tensor, labels: Tensor | None) -> Anchors:
 
 
 def unit_rows(z: Tensor) -> Tensor:
-    """Rows divided by their length, in float32 at least; refuses non-finite rows by number.
+    """Rows divided by their length, in float32 at least; refuses non-finite rows by number (not under vmap).
 
     A zero row has no direction: it stays zero and gets no gradient, instead of one divided by nearly nothing.
     """
     z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
     lengths = z.norm(dim=1, keepdim=True)
-    if bool((is_tiny := lengths < _shortest(z.dtype)).any()):
-        z = z * torch.where(
-            is_tiny, z.new_tensor(_shortest(z.dtype) ** -2), 1.0
-        )  # a direction does not depend on the length
+    is_tiny, hidden = lengths < _shortest(z.dtype), is_batched(z)
+    if hidden or bool(is_tiny.any()):
+        # A direction does not depend on the length.
+        z = z * torch.where(is_tiny, z.new_tensor(_shortest(z.dtype) ** -2), 1.0)
         lengths = z.norm(dim=1, keepdim=True)
-    if not bool(lengths.isfinite().all()):
+    if not hidden and not bool(lengths.isfinite().all()):
         raise _non_finite(z, lengths)
     # 1/inf = 0: a zero row stays zero, without the NaN gradient that 0/0 would give.
     return z * torch.where(lengths > 0, lengths, torch.inf).reciprocal()

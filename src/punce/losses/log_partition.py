@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C import _functorch as functorch
 
 from punce.errors import InputError, PunceError, is_number
 from punce.training import collectives
@@ -39,7 +40,8 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
     """lse_i = log Σ_{k≠i} exp(z_i·z_k/τ) for every row of this rank, over all other rows of every rank.
 
     Exact, linear in memory, differentiable (twice in a single process, where the second derivative is quadratic in
-    memory). Half-precision rows are computed in float32. A lone row has an empty sum: its value is −inf.
+    memory). Under ``torch.func`` (grad, vmap, hessian …) it works in a single process and is quadratic in memory.
+    Half-precision rows are computed in float32. A lone row has an empty sum: its value is −inf.
 
     Args:
         z: (R, K) rows of unit length.
@@ -54,6 +56,8 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
     _check_unit_rows(z)
     if z.dtype in (torch.float16, torch.bfloat16):
         z = z.float()
+    if torch._C._are_functorch_transforms_active():
+        return _plain_lse(z, float(temperature))
     lse: Tensor = _LogPartition.apply(z, float(temperature), tile)  # type: ignore[no-untyped-call]
     return lse
 
@@ -69,6 +73,8 @@ def _check_unit_rows(z: Tensor) -> None:
         raise InputError(f"log_partition needs a tensor, got {type(z).__name__}; torch.as_tensor makes one")
     if z.dim() != 2 or not z.is_floating_point():
         raise InputError(f"log_partition needs floating-point rows (n, d), got {z.dtype} of shape {tuple(z.shape)}")
+    if is_batched(z):
+        return
     lengths = z.detach().float().norm(dim=1)
     good = lengths <= _LONGEST_UNIT_ROW  # False for NaN too
     if not bool(good.all()):
@@ -254,7 +260,30 @@ def _probability(similarity: Tensor, lse: Tensor) -> Tensor:
     return torch.where(similarity == -math.inf, 0.0, (similarity - lse).exp())
 
 
-# Second derivative ------------------------------
+# torch.func and the second derivative ------------------------------
+
+
+def is_batched(x: Tensor) -> bool:
+    """Whether this tensor stands for many under ``torch.func.vmap``: then no check can look at its numbers.
+
+    torch has no public function that tells.
+    """
+    if not torch._C._are_functorch_transforms_active():  # torch.compile knows this question, not those below
+        return False
+    while functorch.is_functorch_wrapped_tensor(x) and not functorch.is_batchedtensor(x):
+        x = functorch.get_unwrapped(x)
+    return functorch.is_batchedtensor(x)
+
+
+def _plain_lse(z: Tensor, temperature: float) -> Tensor:
+    """The same in operations that torch.func can transform: tiles are written in place, which it does not allow."""
+    if collectives.world_size() > 1:
+        raise PunceError("log_partition works under torch.func in one process only; call backward() on several ranks")
+    with full_precision(z):
+        is_self = torch.eye(len(z), dtype=torch.bool, device=z.device)
+        if len(z) == 1:  # the gradient of an empty sum would be NaN
+            return z.new_full((1,), -math.inf)
+        return (z @ z.T / temperature).masked_fill(is_self, -math.inf).logsumexp(1)
 
 
 def _differentiable_grad(z: Tensor, grad: Tensor, ctx: Any) -> Tensor:
