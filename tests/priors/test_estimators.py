@@ -199,6 +199,18 @@ def test_km2_width_does_not_collapse_with_few_labelled_rows() -> None:
     assert found.diagnostics["kernel_width"] > 1.0
 
 
+def test_km2_interval_is_as_wide_as_few_unlabelled_rows_make_it() -> None:
+    def width(n_p: int, n_u: int) -> float:
+        generator = rng()
+        centre = np.where(np.arange(n_p + n_u) < n_p + n_u // 2, 3, -3)[:, None]
+        X = generator.normal(centre, 1.0, (n_p + n_u, 2))
+        found = KM2(resamples=4).estimate(Sample(X, np.arange(n_p + n_u) < n_p), rng())
+        return found.high - found.low
+
+    # Subsets of 20 of the 40 unlabelled rows vary as much as the 40 do, however many rows are labelled.
+    assert width(1200, 40) > 0.2
+
+
 # --- pen-L1 ----------------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +239,18 @@ def test_tice_finds_a_corner_that_takes_two_cuts() -> None:
     labels = (positive & (generator.random(4000) < 0.5)).astype(int)
     truth = np.mean(positive[labels == 0])
     assert estimate_prior(X, labels, "tice").value == pytest.approx(truth, abs=0.05)
+
+
+def test_tice_finds_the_positives_of_a_hundred_separated_rows() -> None:
+    errors = []
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        positive = np.arange(100) < 50
+        X = generator.normal(size=(100, 2)) + 10 * np.where(positive, 1, -1)[:, None]
+        labels = np.zeros(100, dtype=int)
+        labels[generator.permutation(50)[:25]] = 1
+        errors.append(abs(TIcE().estimate(Sample(X, labels == 1), generator).value - 1 / 3))
+    assert np.mean(errors) < 0.15
 
 
 def test_tice_published_rule_is_conservative_with_many_labelled_rows() -> None:

@@ -115,6 +115,7 @@ def test_labels_of_any_number_type_give_the_same(case: Case) -> None:
 def test_nan_scores_are_refused_with_their_rows(case: Case) -> None:
     scores, labels = batch(3, 5)
     scores[4], scores[6] = float("nan"), float("inf")
+    scores.requires_grad_()  # as the scores of a network do
     with pytest.raises(InputError, match=r"2 of 8 are not finite, at row 4 \(nan\), 6 \(inf\)"):
         case(scores, labels)
 

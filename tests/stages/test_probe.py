@@ -101,3 +101,17 @@ def test_without_an_epoch_the_head_is_zero_and_not_a_random_one() -> None:
     head = probe(FEATURES, D.labels, NNPU(D.prior), ProbeConfig(epochs=0), prior=D.prior)
     assert not head.weight.any()
     assert not head.bias.any()
+
+
+@pytest.mark.parametrize(
+    ("features", "prior", "message"),
+    [
+        (FEATURES[:-3], D.prior, "one row per label"),
+        (torch.cat([FEATURES, FEATURES[:3]]), D.prior, "one row per label"),
+        (FEATURES.index_fill(0, torch.tensor([7]), torch.nan), D.prior, "row 7 of the features"),
+        (FEATURES, 5.0, "prior"),
+    ],
+)
+def test_features_that_do_not_fit_the_labels_are_refused(features: Tensor, prior: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        probe(features, D.labels, NNPU(D.prior), CONFIG, prior=prior)

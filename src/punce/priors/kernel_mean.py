@@ -101,7 +101,9 @@ class KM2(PriorEstimator):
             for _ in range(self.resamples)
         ]
         # Subsets without replacement vary by √(1/m − 1/n); the full sample by √(1/n).
-        shrink = math.sqrt(m_p / max(1, len(p) - m_p))
+        # The smaller side decides: most of the noise is its own.
+        n, m = min(len(p), len(u)), min(m_p, m_u)
+        shrink = math.sqrt(m / max(1, n - m))
         return Z_90 * float(np.std(values, ddof=1)) * min(1.0, shrink)
 
 

@@ -84,7 +84,7 @@ def checked_scores(scores: Tensor, name: str = "scores") -> Tensor:
     finite = torch.isfinite(scores.detach())
     if not bool(finite.all()):
         rows = torch.nonzero(~finite).flatten().tolist()
-        shown = ", ".join(f"{row} ({float(scores[row])})" for row in rows[:_SHOWN])
+        shown = ", ".join(f"{row} ({float(scores[row].detach())})" for row in rows[:_SHOWN])
         raise InputError(
             f"{name}: {len(rows)} of {len(scores)} are not finite, "
             f"at row {shown}{', …' if len(rows) > _SHOWN else ''}; "

@@ -24,6 +24,7 @@ from punce.labels import Labels, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
+from punce.scenario import check_prior
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint
 from punce.views import View
@@ -123,7 +124,7 @@ class _Probe(Stage):
     def __init__(
         self, features: Tensor, labels: Labels, risk: Risk, config: ProbeConfig, prior: float, weights: Tensor | None
     ) -> None:
-        require_positive_and_unlabelled(labels)
+        _check(features, labels, prior)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)
         self._mean, self._scale = standardisation(features[self.train_rows])  # held-out rows must not leak into it
@@ -169,6 +170,16 @@ class _Probe(Stage):
 
     def head(self, history: list[dict[str, Any]]) -> LinearHead:
         return LinearHead.of(self._layer, self._mean, self._scale, history=history)
+
+
+def _check(features: Tensor, labels: Labels, prior: float) -> None:
+    if features.dim() != 2 or len(features) != len(labels):
+        raise InputError(f"features must be (n, D), one row per label: got {tuple(features.shape)} and {len(labels)}")
+    require_positive_and_unlabelled(labels)
+    check_prior(prior)
+    # One such value would make the mean of its column, and so every row, NaN: the message could not name the row.
+    if not bool((finite := features.isfinite().all(1)).all()):
+        raise InputError(f"row {int((~finite).nonzero()[0])} of the features holds a non-finite value")
 
 
 def standardisation(features: Tensor) -> tuple[Tensor, Tensor]:
