@@ -12,7 +12,8 @@ _KIND = {"InputError": "refused", "ValueError": "refused", "ValidationError": "r
 def peer_page(found: dict[str, Any]) -> str:
     """Everything between the marks."""
     parts = [_classifiers(found["classifiers"]), _bad_input(found["bad_input"]), _losses(found)]
-    return "\n\n".join([*parts, *([_start(found)] if "start" in found else [])])
+    parts.insert(1, _abilities(found["abilities"]))
+    return "\n\n".join([*parts, _bad_batch(found["bad_batch"]), _start(found["start"])])
 
 
 def _classifiers(found: dict[str, Any]) -> str:
@@ -33,11 +34,27 @@ def _classifiers(found: dict[str, Any]) -> str:
         "AUC",
         "calibration error",
         "runs with probabilities beyond 0 and 1",
-        "seconds",
+        "CPU seconds, imports included",
         "peak MB",
     ]
     runs = min(e["runs"] for e in found.values())
     return f"### Classifiers, mean of {runs} runs, per cent\n\n" + rows_of(header, rows)
+
+
+def _abilities(found: dict[str, Any]) -> str:
+    """Shares of positives, then classifiers; one table, as each has one run."""
+    rows = []
+    for name, e in found.items():
+        if "failed" in e:
+            rows.append([name, f"failed: {e['failed']}", ""])
+            continue
+        if "auc" in e:
+            said = f"AUC {100 * e['auc']:.1f}"
+        else:
+            interval = "no interval" if e["interval"] is None else "{:.2f} to {:.2f}".format(*e["interval"])
+            said = f"share {e['share']:.2f} ({interval}), in truth {e['true']:.2f}"
+        rows.append([name, said, f"{e['seconds']:.1f}"])
+    return "### The share of positives, and learning by contrast\n\n" + rows_of(["", "", "CPU seconds"], rows)
 
 
 def _bad_input(found: dict[str, Any]) -> str:
@@ -68,12 +85,23 @@ def _losses(found: dict[str, Any]) -> str:
         "gradient's error, τ = 0.5",
         "τ = 0.05",
         "two ranks against one",
-        "seconds, 4,096 views",
+        "CPU seconds, 4,096 views",
         "extra MB",
     ]
     return "### Losses\n\n" + rows_of(header, rows)
 
 
+def _bad_batch(found: dict[str, Any]) -> str:
+    cases = list(dict.fromkeys(case for answers in found.values() for case in answers))
+    rows = [[case, *(_of_batch(answers.get(case, "–")) for answers in found.values())] for case in cases]
+    return "### What happens to bad batches\n\n" + rows_of(["", *found], rows)
+
+
+def _of_batch(said: str) -> str:
+    kind, _, _ = said.partition(": ")
+    return _KIND.get(kind, f"{kind} from inside" if kind.endswith("Error") else said)
+
+
 def _start(found: dict[str, Any]) -> str:
-    rows = [[name, f"{e['seconds']:.1f}"] for name, e in found["start"].items()]
-    return "### Seconds to import\n\n" + rows_of(["", "seconds"], rows)
+    rows = [[name, f"{e['seconds']:.2f}"] for name, e in found.items()]
+    return "### CPU seconds to start Python and import\n\n" + rows_of(["", "CPU seconds"], rows)

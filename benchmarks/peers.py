@@ -1,19 +1,22 @@
 """pulearn, pu-toolbox, pytorch-metric-learning and lightly beside punce: one run of each, every answer checked.
 
-    python benchmarks/peers.py [--seconds 600] [--only classifiers losses bad_input ranks start]
+    python benchmarks/peers.py [--seconds 600] [--only abilities classifiers losses bad_input bad_batch ranks start]
 
 Lines go to results/peers.jsonl, one for each question and library, each from a process of its own; what is there is not
-asked again. The summary is results/peers.json.
+asked again. The summary is results/peers.json. Seconds are CPU seconds, which other work on the machine changes little;
+run it with OMP_NUM_THREADS=1 and modules compiled (`python -m compileall -q src`).
 
 - classifiers: three tables that come with scikit-learn, 100 labelled positives, half of the rows for the test, three
-  seeds: true accuracy, AUC and calibration error on the test rows, seconds and peak memory of the fit. The libraries'
-  classifiers as their documentation shows them; nnPU of pu-toolbox and of pulearn is told the true share;
+  seeds: true accuracy, AUC and calibration error on the test rows, seconds and peak memory with the imports. The
+  libraries' classifiers as their documentation shows them; nnPU of pu-toolbox and of pulearn is told the true share;
   pu-toolbox's gives scores and calls, no probabilities.
 - losses: value and gradient of InfoNCE at 512 views in float32 against float64 by the definition, at temperatures 0.5
   and 0.05; seconds (best of three) and extra peak memory at 4,096 views.
 - bad_input: what happens to rows and labels that cannot be meant: a clear error, another error, or a model.
+- bad_batch: the same for losses (peer_batches.py).
+- abilities: the share of positives, and contrastive PU classifiers (peer_abilities.py).
 - ranks: two processes (gloo), half of the batch each: the largest difference of the gradient from one process.
-- start: seconds of `import`.
+- start: seconds of Python with this import; best of three.
 """
 
 from __future__ import annotations
@@ -28,12 +31,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import RESULTS, save
 
-LINES = RESULTS / "peers.jsonl"
+HERE = Path(__file__).parent
+LINES = HERE / "results" / "peers.jsonl"
 TABLES = ("breast_cancer", "digits", "wine")
 SEEDS = (0, 1, 2)
 N_LABELLED = 100
@@ -45,13 +49,16 @@ CLASSIFIERS = (
     "pu-toolbox nnPU, true prior",
 )
 LOSSES = ("punce InfoNCE", "pytorch-metric-learning NTXentLoss", "lightly NTXentLoss")
+SUPCON = "pytorch-metric-learning SupConLoss"
+ABILITIES = ("punce combined", "pulearn SCAR-EM", "pu-toolbox KM1", "punce puNCE", "pu-toolbox WConPU")
 IMPORTS = {
+    "Python alone": "pass",
     "punce": "import punce",
     "punce PUClassifier": "from punce import PUClassifier",
     "pulearn": "import pulearn",
     "pu-toolbox": "import pu_toolbox",
     "pytorch-metric-learning": "from pytorch_metric_learning import losses",
-    "lightly": "import lightly_loss; lightly_loss.ntxent(0.5)",
+    "lightly NTXentLoss": "import lightly_loss; lightly_loss.ntxent(0.5)",
     "torch, which all but pulearn need": "import torch",
 }
 WRONG = (
@@ -72,6 +79,8 @@ def questions() -> Iterator[dict[str, Any]]:
     yield from ({"about": "losses", "of": name} for name in LOSSES)
     yield from ({"about": "ranks", "of": name} for name in LOSSES)
     yield from ({"about": "bad_input", "of": name} for name in CLASSIFIERS)
+    yield from ({"about": "bad_batch", "of": name} for name in (*LOSSES, "punce SCL", SUPCON))
+    yield from ({"about": "abilities", "of": name} for name in ABILITIES)
     for table in TABLES:
         for seed in SEEDS:
             yield from ({"about": "classifiers", "of": name, "table": table, "seed": seed} for name in CLASSIFIERS)
@@ -146,9 +155,9 @@ def classifiers(question: dict[str, Any]) -> dict[str, Any]:
     from sklearn.metrics import roc_auc_score
 
     x, labels, x_test, y_test, prior = problem(question["table"], question["seed"])
-    start = time.perf_counter()
+    start = time.process_time()
     fitted = fit(question["of"], x, labels, prior, question["seed"])
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     p, called = fitted(x_test)
     return {
         "accuracy": float((called == y_test).mean()),
@@ -264,6 +273,12 @@ def gradient(loss: Callable[[Any], Any], z: Any) -> tuple[float, Any]:
     return float(value.detach()), z.grad
 
 
+def abilities(question: dict[str, Any]) -> dict[str, Any]:
+    import peer_abilities
+
+    return peer_abilities.abilities(question["of"], problem("breast_cancer", 0))
+
+
 def losses(question: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for temperature in (0.5, 0.05):
@@ -275,15 +290,21 @@ def losses(question: dict[str, Any]) -> dict[str, Any]:
     return {**found, **cost(loss_of(question["of"], 0.5), views(4096))}
 
 
+def bad_batch(question: dict[str, Any]) -> dict[str, Any]:
+    import peer_batches
+
+    return peer_batches.bad_batch(question)
+
+
 def cost(loss: Callable[[Any], Any], z: Any) -> dict[str, Any]:
     """Seconds and extra memory of a forward and backward pass, or why there is none."""
     gradient(loss, z[:, :64])
     before, seconds = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, []
     try:
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             gradient(loss, z)
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
     except RuntimeError as error:  # torch's for memory that cannot be had
         return {"failed at 4096": str(error)[-120:]}
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -340,13 +361,26 @@ def gradient_of(loss: Callable[[Any], Any], layer: Any, z: Any) -> None:
 def start(question: dict[str, Any]) -> dict[str, Any]:
     seconds = []
     for _ in range(3):
-        begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", IMPORTS[question["of"]]], check=True, capture_output=True)
-        seconds.append(time.perf_counter() - begun)
+        before = _of_children()
+        subprocess.run([sys.executable, "-c", IMPORTS[question["of"]]], check=True, capture_output=True, cwd=HERE)
+        seconds.append(_of_children() - before)
     return {"seconds": min(seconds)}
 
 
-ASKED = {"classifiers": classifiers, "bad_input": bad_input, "losses": losses, "ranks": ranks, "start": start}
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+ASKED = {
+    "abilities": abilities,
+    "classifiers": classifiers,
+    "bad_input": bad_input,
+    "bad_batch": bad_batch,
+    "losses": losses,
+    "ranks": ranks,
+    "start": start,
+}
 
 
 def answered(question: dict[str, Any]) -> dict[str, Any]:
@@ -401,6 +435,8 @@ def main() -> None:
         with LINES.open("a") as file:
             file.write(json.dumps(done[-1]) + "\n")
         print(json.dumps(done[-1])[:300], flush=True)
+    from machine import save  # imports torch, whose memory would count as that of a library that does without it
+
     print("saved", save("peers", summary(done)).name)
 
 
