@@ -61,5 +61,6 @@ def hash_bytes(content: bytes) -> int:
 
 def count_duplicates(hashes: Hashes, labels: Labels, label: int = UNLABELLED) -> tuple[int, npt.NDArray[np.intp]]:
     """How many rows of this label equal a labelled positive one, and the first few of them."""
-    rows = np.flatnonzero(np.isin(hashes, hashes[labels == POSITIVE]) & (labels == label))
+    # By sorting: the other way, which NumPy takes where few values lie close together, overflows in NumPy 2.0.
+    rows = np.flatnonzero(np.isin(hashes, hashes[labels == POSITIVE], kind="sort") & (labels == label))
     return len(rows), rows[:5]

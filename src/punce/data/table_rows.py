@@ -125,7 +125,7 @@ def _from_frame(
     frame: pd.DataFrame, labels: Labels | None, kind: Kind, text: str | None, request: Request, start: int
 ) -> UserData:
     roles = request.roles
-    ids = pd.Index(frame[roles.id]) if roles.id else pd.RangeIndex(start, start + len(frame))
+    ids = _names(frame[roles.id]) if roles.id else pd.RangeIndex(start, start + len(frame))
     features, source = _features(frame, request), str(request.path)
     if text is not None:
         texts, notes = _texts(features[text])
@@ -138,6 +138,12 @@ def _from_frame(
         matrix = _matrix(features, request.path)
         return UserData(kind, matrix, labels, ids, source, source_columns=tuple(features.columns))
     return UserData(kind, features, labels, ids, source)
+
+
+def _names(column: pd.Series[Any]) -> pd.Index[Any]:
+    """The names of rows. A row without one has nan: before pandas 3, None in a column of text stays None."""
+    names: pd.Index[Any] = pd.Index(column.where(column.notna(), np.nan) if column.dtype == object else column)
+    return names
 
 
 def _features(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
