@@ -55,16 +55,7 @@ def review(
     if out is not None:
         check_output(out)
     with without_collection():
-        from punce.product.review.job import (
-            Goal,
-            check_draw,
-            check_open_verdicts,
-            check_review_file,
-            new_verdicts,
-            open_to,
-            quantity_of,
-            state_of,
-        )
+        from punce.product.review import job
         from punce.product.review.run import moved_to, scored_run
     is_written = not serve and (not verdicts or rows is not None)
     _refuse_unused(
@@ -74,24 +65,24 @@ def review(
         ("--show-probability", show_probability, serve or is_written, "rows that are shown"),
     )
     judge = None if judge is None else _name_of(judge)
-    goal = Goal.of(stop_when) if stop_when else None
-    wanted = quantity_of(quantity or (goal.quantity if goal else "share"))
+    goal = job.Goal.of(stop_when) if stop_when else None
+    wanted = job.quantity_of(quantity or (goal.quantity if goal else "share"))
     scored, console = scored_run(run), Terminal()
     scored = scored if data is None else moved_to(scored, str(existing(data)))
     # Whatever can be refused is refused before verdicts are kept: a refusal must change nothing.
-    new, problems = new_verdicts(scored, verdicts, judge) if verdicts else ([], [])
-    state = state_of(scored)
+    new, problems = job.new_verdicts(scored, verdicts, judge) if verdicts else ([], [])
+    state = job.state_of(scored)
     drawn = _rows_to_draw(state, rows, new, is_served=serve, judge=judge)
     _refuse_unused(("--for", quantity is not None, bool(drawn), "a draw; add --rows"))
     if not serve:
         _refuse_without_rows(state, bool(drawn), out=out, show_probability=show_probability)
     if drawn:
-        check_draw(scored, state.plan if state else None, wanted)
+        job.check_draw(scored, state.plan if state else None, wanted)
     if out is not None:
-        check_review_file(scored, out)  # before rows are drawn for it
+        job.check_review_file(scored, out)  # before rows are drawn for it
     target = out or run / "review" / "review.csv"
     if is_written and rows is not None:
-        check_open_verdicts(scored, target, new)
+        job.check_open_verdicts(scored, target, new)
     if verdicts:
         _take(console, scored, new, problems)
     if drawn:
@@ -99,7 +90,7 @@ def review(
     if serve:
         from punce.product.review.server import serve_review
 
-        if state is not None and not drawn and not open_to(state, judge, new):
+        if state is not None and not drawn and not job.open_to(state, judge, new):
             console.print("every unlabelled row is drawn and judged: the page shows them, to be corrected", **_PLAIN)
         serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
     elif is_written:
