@@ -1,4 +1,4 @@
-"""Size, rates and views for the scale ``part`` (10,000 rows of MNIST), chosen by held-out P and U on a seed of its own.
+"""Size, rates and views for ``part`` (10,000 rows of MNIST), vPU's rate for ``laptop`` (all rows), by held-out rows.
 
     PUNCE_DATA=... python benchmarks/mnist_choices.py --encoders FOLDER     # what has no result yet
     python benchmarks/mnist_choices.py --show                               # the table, without training
@@ -21,10 +21,11 @@ from machine import RESULTS, save
 
 from punce.experiments.cell import Cell
 from punce.experiments.run_cell import run_cell
+from punce.experiments.scale import Scale
 from punce.experiments.scales import SCALES
 
 NAME, SEED = "mnist_choices", 100
-PART = SCALES["part"]
+PART, LAPTOP = SCALES["part"], SCALES["laptop"]
 ON = ("mnist", "mlp")
 
 
@@ -39,8 +40,8 @@ def pretrained(loss: str, width: float, epochs: int, rate: float) -> Cell:
     )
 
 
-def scratch(method: str, **changes: Any) -> Cell:
-    cell = PART.joint(*ON, method, "1k", SEED)
+def scratch(method: str, scale: Scale = PART, **changes: Any) -> Cell:
+    cell = scale.joint(*ON, method, "1k", SEED)
     return replace(cell, transfer=replace(cell.transfer, config=replace(cell.transfer.config, **changes)))  # type: ignore[arg-type]
 
 
@@ -52,6 +53,13 @@ CHOICES: dict[str, dict[str, Callable[[], Cell]]] = {
     "nnPU": {f"views {on}": lambda on=on: scratch("nnpu", augment=on) for on in (False, True)},
     "uPU": {f"views {on}": lambda on=on: scratch("upu", augment=on) for on in (False, True)},
     "vPU": {f"rate {rate:g}": lambda rate=rate: scratch("vpu", lr=rate) for rate in (1e-4, 3e-4, 1e-3)},
+    "vPU, all rows": {
+        f"rate {rate:g}, labelled share {share}": lambda rate=rate, share=share: scratch(
+            "vpu", LAPTOP, lr=rate, labelled_share=share
+        )
+        for share in (0.5, None)
+        for rate in (1e-5, 3e-5, 1e-4, 3e-4)
+    },
 }
 
 

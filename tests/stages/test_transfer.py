@@ -108,3 +108,12 @@ def test_a_stage_without_its_risk_is_refused() -> None:
     for config in (ProbeConfig(), FinetuneConfig()):
         with pytest.raises(InputError, match="need a risk"):
             train_head(config, replace(given, risk=None))
+
+
+@pytest.mark.parametrize(("code", "name"), [(1, "positives"), (-1, "negatives")])
+def test_logistic_regression_on_one_row_of_a_class_is_refused(code: int, name: str) -> None:
+    given, _ = problem(with_negatives=True)
+    labels = given.labels.copy()
+    labels[np.flatnonzero(labels == code)[1:]] = 0
+    with pytest.raises(InputError, match=f"at least 2 labelled {name}, got 1"):
+        train_head(SupervisedConfig(), replace(given, labels=labels))

@@ -83,6 +83,8 @@ def review(
     target = out or run / "review" / "review.csv"
     if is_written and rows is not None:
         job.check_open_verdicts(scored, target, new)
+    if serve or drawn:
+        scored.data()  # refuses a file that has gone or changed
     if verdicts:
         _take(console, scored, new, problems)
     if drawn:

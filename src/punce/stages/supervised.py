@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.errors import InputError
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.stages.probe import LinearHead
 
+_FEWEST = 2  # of each class: one to learn from, one to judge by
 _MOST_STEPS = 1000  # scikit-learn's default of 100 is too few for weak penalties
 
 
@@ -43,6 +45,7 @@ def supervised(
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.preprocessing import StandardScaler
 
+    _check_both_classes(labels)
     h = features.cpu().double().numpy()
     scaler = StandardScaler().fit(h)
     is_labelled = labels != UNLABELLED
@@ -57,6 +60,16 @@ def supervised(
         tried = _linear_head(LogisticRegression(C=strength, max_iter=_MOST_STEPS).fit(x, y), scaler, features, [])
         history.append({"C": float(strength), **observer(tried)})  # type: ignore[misc]
     return _linear_head(search.best_estimator_, scaler, features, history)
+
+
+def _check_both_classes(labels: Labels) -> None:
+    counts = {name: int((labels == code).sum()) for name, code in (("positives", POSITIVE), ("negatives", NEGATIVE))}
+    for name, count in counts.items():
+        if count < _FEWEST:
+            raise InputError(
+                f"logistic regression on labelled rows needs at least {_FEWEST} labelled {name}, got {count}: its "
+                "penalty is chosen by cross-validation; label more rows"
+            )
 
 
 def _linear_head(model: Any, scaler: Any, features: Tensor, history: list[dict[str, Any]]) -> LinearHead:

@@ -129,6 +129,16 @@ def test_a_refused_draw_takes_no_verdicts(run: Path, tmp_path: Path) -> None:
     assert not ReviewFolder(run).verdicts()
 
 
+def test_a_draw_from_a_file_that_has_gone_takes_no_verdicts(run: Path, tmp_path: Path) -> None:
+    assert punce_command("review", run, "--rows", 12).returncode == 0
+    filled = filled_in(run / "review" / "review.csv", tmp_path / "filled.csv")
+    (tmp_path / "table.csv").unlink()
+    done = punce_command("review", run, "--verdicts", filled, "--rows", 5)
+    assert done.returncode == 2
+    assert "is not here; name it with --data" in done.stderr
+    assert not ReviewFolder(run).verdicts()
+
+
 @pytest.mark.parametrize("text", ["precision±0.03", "precision+-0.03", "precision +/- 0.03", "precision=3%"])
 def test_goals(text: str) -> None:
     assert Goal.of(text) == Goal("precision", 0.03)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,11 @@ class ScoredRun:
         return bool(self.config["model"].get("prior") != "auto")
 
     def data(self) -> UserData:
-        """The rows again, read as the fit read them; refused if the file is another one now."""
+        """The rows again, read as the fit read them, once; refused if the file is another one now."""
+        return self._data
+
+    @cached_property
+    def _data(self) -> UserData:
         asked = self.config["data"]
         path = file_and_table(asked["path"])[0].expanduser()
         if not (path.exists() or is_pattern(path)):
