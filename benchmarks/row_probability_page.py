@@ -7,6 +7,8 @@ from typing import Any
 
 from rows import rows_of
 
+from punce.errors import number_of
+
 _DATA = {"mnist": "MNIST, 10,000 rows", "frozen": "CIFAR-10 frozen, 20,000 rows"}
 _LOSSES = {"infonce": "InfoNCE", "scl": "SCL", "paper": "puNCE as printed"}
 
@@ -25,7 +27,7 @@ def _way(choice: Mapping[str, Any]) -> str:
     if choice["own_view"] is not None:
         return f"class means, own view {choice['own_view']}"
     if choice["start"]:
-        return f"class means, after {choice['start']} epochs of InfoNCE"
+        return f"class means, after {number_of(choice['start'], 'epoch', 'epochs')} of InfoNCE"
     names = {"means": "class means (the default)", "online": "online head", "true": "true labels (oracle)"}
     return f"row probabilities: {names.get(choice['source'], choice['source'])}"
 

@@ -304,6 +304,11 @@ def _check_configs(way: Way, asked: Mapping[str, Any]) -> None:
             else f"it has no stages to set; {way.instead.format(stage)}"
         )
         raise InputError(f"configs: {describe(way, asked)} has no stage {stage!r}: {has}{guess}")
+    if "risk" in configs and _is(asked["risk"], "vpu"):
+        raise InputError(
+            "configs['risk'] has no effect: on frozen features vPU is its variational loss alone, without MixUp; "
+            "transfer='finetune' trains with it, as configs['vpu'] says"
+        )
     if asked["epochs"] is not None and (twice := [s for s in _STAGE_WITH_EPOCHS if "epochs" in configs.get(s, {})]):
         raise InputError(f"epochs is given twice, as epochs={asked['epochs']} and in configs[{twice[0]!r}]: give one")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +58,15 @@ def test_planted_columns_are_named(kind: str) -> None:
     assert leak.hidden_with < 0.05
     assert leak.share_without == pytest.approx(1 / 3, abs=0.15)
     assert all(f"--drop {name}" in str(leak) for name in columns)
+
+
+def test_a_command_to_copy_holds_names_as_the_shell_reads_them() -> None:
+    frame, labels, columns = planted("case number")
+    (name,) = columns
+    leak = found(frame.rename(columns={name: "customer's id; echo #"}), labels)
+    assert leak is not None
+    offered = str(leak).partition("leave it out (")[2].partition("); a")[0]
+    assert shlex.split(offered) == ["--drop", "customer's id; echo #"]
 
 
 def test_the_quick_model_gives_no_warnings_of_its_own() -> None:

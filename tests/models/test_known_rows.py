@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from punce.columns.bins import Bins
 from punce.judging.ranking import auc_between
 from punce.models.tabular import MEMBERS, TabularPU, model
 from punce.models.tabular.model import stratified_folds
+from punce.models.tabular.steps import Steps
+from punce.models.tabular.teachers import against_unlabelled, lesson_of
 from tests.models.problem import Problem, problem
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
@@ -45,3 +48,31 @@ def test_known_negatives_help_where_few_rows_are_labelled() -> None:
         return auc_between(*(fit.out_of_fold_scores_[unknown & (y == kind)] for kind in (1, 0)))
 
     assert auc(TabularPU(0.4).fit(*inputs, truths=truths)) > auc(TabularPU(0.4).fit(*inputs)) + 0.02
+
+
+def test_odds_against_unlabelled_and_negative_rows_give_those_against_unlabelled_ones() -> None:
+    prior, labels = 0.3, np.repeat([1, 0, -1], [50, 150, 40])
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(labels))
+    p, n = np.array([0.1, 0.5, 2.0]), np.array([1.0, 0.5, 0.01])  # densities of the classes at three places
+    u = prior * p + (1 - prior) * n
+    mass_u, mass_n = (weights[labels == kind].sum() for kind in (0, -1))
+    faced = (mass_u * u + mass_n * n) / (mass_u + mass_n)
+    np.testing.assert_allclose(against_unlabelled(np.log(p / faced), labels, weights, prior), np.log(p / u))
+
+
+def test_known_negatives_do_not_spoil_the_chances_of_the_other_rows() -> None:
+    def log_loss(n_negative: int, seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        labels, y = np.repeat([1, 0, -1], [100, 1500, 300]).astype(np.int8), np.zeros(1900, dtype=bool)
+        y[:100], y[100:1600] = True, rng.random(1500) < 0.3
+        values = (rng.normal(size=(1900, 4)) + np.outer(y, [1.0, 0.8, 0.5, 0.0])).astype(np.float32)
+        rows = np.arange(1600 + n_negative)
+        categorical = np.zeros(4, dtype=bool)
+        binned = Bins.fit(values[rows], categorical).transform(values[rows])
+        folds = stratified_folds(np.maximum(labels[rows], 0), 2, 0)
+        own = lesson_of(binned, categorical, labels[rows], folds, 0.3, seed, Steps())
+        chance = np.clip(own.chances.sum(0)[100:1600], 0.01, 0.99)  # that of its own fold is 0
+        return float(-np.log(np.where(y[100:1600], chance, 1 - chance)).mean())
+
+    without, with_them = (np.mean([log_loss(n, seed) for seed in range(3)]) for n in (0, 300))
+    assert with_them < without

@@ -66,6 +66,7 @@ def on_table(rows: tuple[np.ndarray, ...]) -> PUClassifier:
         ({**NETWORK, "risk": "pupl", "transfer": "finetune"}, "'pupl' is a head on frozen features"),
         ({"kind": "embedding", "encoder": "identity", "loss": "scl"}, "has no weights to pretrain"),
         ({**NETWORK, "configs": {"pretrain": {"epochs": 3}}}, "epochs is given twice"),
+        ({**NETWORK, "risk": "vpu", "configs": {"risk": {"mixup_weight": 0.5}}}, "without MixUp"),
         (
             {**EMBEDDING, "configs": {"pretrain": {"lr": 0.1}}},
             "loss='punce', risk='nnpu' trains the method of the paper",

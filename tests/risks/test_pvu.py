@@ -168,6 +168,8 @@ def test_rescaling_handles_ties_zeros_and_one_row() -> None:
     assert rescale_to_prior(np.ones(4), 0.3) == pytest.approx([0.3] * 4)
     assert rescale_to_prior(np.array([2.0, 0.0, 0.0, 2.0]), 0.5) == pytest.approx([1, 0, 0, 1])
     assert rescale_to_prior(np.array([7.0]), 0.25) == pytest.approx([0.25])
+    seven = np.repeat([1.0, 0.0], [7, 93])
+    assert rescale_to_prior(seven, 0.07) == pytest.approx(seven)  # 0.07 · 100 > 7 in floating point
     with pytest.raises(InputError, match="only 1 of 4 unlabelled rows"):
         rescale_to_prior(np.array([2.0, 0.0, 0.0, 0.0]), 0.5)
     with pytest.raises(InputError, match="odds must be finite"):

@@ -8,7 +8,7 @@ import torch
 
 from punce.errors import InputError
 from punce.losses import PuNCE
-from punce.risks import NNPU, PN, UPU, VPU, PvU, Risk
+from punce.risks import NNPU, PN, UPU, PvU, Risk
 from punce.stages.finetune import FinetuneConfig, _labelled_share, duplicate_weights_of, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
@@ -196,7 +196,7 @@ def test_of_epochs_that_all_call_nothing_positive_the_last_is_kept() -> None:
 def test_labelled_rows_are_oversampled_only_where_a_batch_needs_it_and_the_risk_allows_it() -> None:
     scarce, plenty = digits(10).labels, digits(200).labels  # of 1,438 rows
     config = FinetuneConfig(batch_size=256)
-    for separate in (NNPU(0.4), UPU(0.4), VPU(), PvU(0.4), PvU(0.4, "threshold")):
+    for separate in (NNPU(0.4), UPU(0.4), PvU(0.4), PvU(0.4, "threshold")):
         assert _labelled_share(config, separate, scarce) == 16 / 256
         assert _labelled_share(config, separate, plenty) is None
     for over_all_rows in (PN(), PvU(), PvU(0.4, "none")):

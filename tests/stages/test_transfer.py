@@ -12,7 +12,8 @@ import torch
 
 from punce.encoders import MLP
 from punce.errors import InputError
-from punce.risks import NNPU
+from punce.risks import NNPU, VPU
+from punce.risks.vpu import phi_probability, phi_scale
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.probe import ProbeConfig, extract_features, probe
 from punce.stages.pupl import PuplConfig
@@ -117,3 +118,18 @@ def test_logistic_regression_on_one_row_of_a_class_is_refused(code: int, name: s
     labels[np.flatnonzero(labels == code)[1:]] = 0
     with pytest.raises(InputError, match=f"at least 2 labelled {name}, got 1"):
         train_head(SupervisedConfig(), replace(given, labels=labels))
+
+
+def test_a_probe_on_vpu_is_cut_where_its_free_scale_says_one_half() -> None:
+    given, _ = problem()
+    head = train_head(ProbeConfig(epochs=20, batch_size=64), replace(given, risk=VPU()))
+    scores = head.scores(given.X)
+    called = phi_probability(scores, phi_scale(scores)) > 0.5
+    assert torch.equal(scores > head.decision_score, called)
+    assert head.decision_score != 0.0
+
+
+def test_fine_tuning_on_vpu_names_its_own_stage() -> None:
+    given, _ = problem()
+    with pytest.raises(InputError, match="train_vpu"):
+        train_head(FinetuneConfig(epochs=1), replace(given, risk=VPU()))

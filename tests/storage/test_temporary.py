@@ -56,6 +56,14 @@ def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, kind: str) -
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
+@pytest.mark.timeout(30)
+def test_a_pipe_of_such_a_name_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = beside(tmp_path / "a")
+    os.mkfifo(pipe)
+    write_text(tmp_path / "b", "text")
+    assert pipe.exists()
+
+
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     names = [".a.1.tmp", ".a.12-01234567.tmp", "a.punce-tmp", ".~lock.a#", ".a.x-01234567.punce-tmp"]
     for name in names:

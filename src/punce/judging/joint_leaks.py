@@ -10,6 +10,7 @@ explains the separation, nothing is named.
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class JointLeak:
     def __str__(self) -> str:
         is_one = len(self.columns) == 1
         what, they, them, seem = ("column", "it", "it", "seems") if is_one else ("columns", "they", "them", "seem")
-        were, drop = "was" if is_one else "were", " ".join(f"--drop {_quoted(name)}" for name in self.columns)
+        were, drop = "was" if is_one else "were", " ".join(f"--drop {shlex.quote(name)}" for name in self.columns)
         names = ", ".join(map(repr, self.columns)) + ("" if is_one else " together")
         return (
             f"{what} {names} {seem} to give the label away: AUC of labelled against "
@@ -76,10 +77,6 @@ class JointLeak:
         return (
             f"{share}, and an AUC of about {self.true_auc_without:.2f}" if 0.5 < self.true_auc_without <= 1 else share
         )
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"'{name}'"
 
 
 def most_hidden(scores: Floats, is_p: Flags) -> float:

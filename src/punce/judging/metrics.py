@@ -264,8 +264,10 @@ def _auc(
     unknown: str,
     confidence: float,
     rng: np.random.Generator,
+    rests_on: str = "",
 ) -> Estimate:
-    """AUC, unless what the ranking alone says about it is too vague or impossible."""
+    """AUC, unless what the ranking alone says about it is too vague or impossible; `rests_on` names the rows then."""
+    rests_on = rests_on or f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
     # The corrected AUC assumes no shape of the scores: it decides whether a number is stated. The weighted one has
     # about 1 − π/2 times its error (punce.judging.ranking), and so an interval that much narrower.
     free = estimate_of(corrected_auc_draws(p, u, priors, rng), confidence)
@@ -281,14 +283,14 @@ def _auc(
         )
     if free.high - free.low > _WIDEST_AUC:
         ends = f"{max(0, free.low):.2f} and {free.high:.2f}" + (", although above 1 is impossible" * (free.high > 1))
-        what = f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
-        return Estimate.impossible(f"{what} leave it anywhere between {ends}")
+        return Estimate.impossible(f"{rests_on} leave it anywhere between {ends}")
     return found
 
 
 def _counted_auc(p: Floats, n: Floats, n_draws: int, confidence: float, rng: np.random.Generator) -> Estimate:
     """That of P against N, which no prior corrects."""
-    return _auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng)
+    rests_on = f"{len(p)} held-out labelled positives and {len(n)} negatives"  # of which there are at least 30
+    return _auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng, rests_on)
 
 
 def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:

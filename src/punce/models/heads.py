@@ -19,7 +19,7 @@ from punce.labels import NEGATIVE, Labels
 from punce.losses import ContrastiveLoss, build_loss
 from punce.models.known_rows import known_share
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Floats, under
-from punce.risks import RISKS, Risk, build_risk
+from punce.risks import RISKS, VPU, Risk, build_risk
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features
@@ -194,7 +194,8 @@ def loss_of(settings: FitSettings, labels: Labels) -> ContrastiveLoss:
 def risk_of(settings: FitSettings) -> Risk:
     """The risk that was asked for, which `settings.used` then holds as it was built."""
     risk = build_risk(settings.risk, settings.prior, **settings.configs.get("risk", {}))
-    settings.used["risk"] = repr(risk)
+    # A probe does not mix rows: the options of the risk for that would say what did not happen.
+    settings.used["risk"] = "VPU, the variational loss alone" if isinstance(risk, VPU) else repr(risk)
     return risk
 
 

@@ -304,16 +304,16 @@ def share_bar(value: float, low: float | None, high: float | None, width: int) -
 # Small charts: an interval beside its number, one training curve ----------------------------------------------
 
 
-def interval_mark(interval: Interval, true: float | None = None) -> Markup:
-    """A dot with whiskers on the way from 0 to 100 %, and a diamond at the true value if there is one."""
+def interval_mark(interval: Interval, other: float | None = None) -> Markup:
+    """A dot with whiskers on the way from 0 to 100 %, and a diamond at the `other` value it is compared with."""
     x = Axis(0.0, 1.0, 8.0, 192.0)
     parts = [rect(8, 10, 184, 2, "track")]
     if interval.low is not None and interval.high is not None:
         parts.append(rect(x(interval.low), 8, max(2.0, x(interval.high) - x(interval.low)), 6, "whisker"))
     if interval.value is not None:
         parts.append(element("circle", cx=x(interval.value), cy=11, r=5, cls="dot"))
-    if true is not None:
-        at = x(true)
+    if other is not None:
+        at = x(other)
         parts.append(element("path", d=f"M{at - 6:.1f},11L{at:.1f},4L{at + 6:.1f},11L{at:.1f},18Z", cls="diamond"))
     return element("svg", Markup("").join(parts), viewBox="0 0 200 22", aria_hidden="true", cls="chart mark")
 

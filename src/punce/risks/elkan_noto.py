@@ -27,6 +27,7 @@ from punce.scenario import check_prior
 Floats = npt.NDArray[np.float64]
 _INNER_FOLDS = 3
 _EDGE = 1e-6  # keeps g/(1−g) finite where a model is certain
+_ROUNDING = 1e-12  # of prior·n, relative
 
 
 def weighted_duplicates(
@@ -99,13 +100,14 @@ def rescale_to_prior(odds: Floats, prior: float) -> Floats:
     odds = np.asarray(odds, dtype=np.float64)
     if odds.ndim != 1 or len(odds) == 0 or not np.isfinite(odds).all() or (odds < 0).any():
         raise InputError(f"odds must be finite numbers >= 0, one per unlabelled row; got shape {odds.shape}")
-    wanted = prior * len(odds)
+    wanted, possible = prior * len(odds), np.count_nonzero(odds)
     # A weight of at most 1 on each row with any chance cannot reach this mean.
-    if np.count_nonzero(odds) < wanted:
+    if possible < wanted * (1.0 - _ROUNDING):
         raise InputError(
-            f"only {np.count_nonzero(odds)} of {len(odds)} unlabelled rows have any chance of being positive, "
-            f"too few for prior {prior:g}"
+            f"only {possible} of {len(odds)} unlabelled rows have any chance of being positive, too few for prior "
+            f"{prior:g}"
         )
+    wanted = min(wanted, possible)  # 0.07 · 100 is a little more than 7
     ordered = np.sort(odds)[::-1]
     tails = np.cumsum(ordered[::-1])[::-1]  # tails[m] = sum of all but the m largest
     clipped = np.arange(len(odds))

@@ -24,6 +24,8 @@ class VPU(Risk):
     Needs no prior, and for that the scale of Φ is free: L does not change when Φ is multiplied by a constant. Fix
     it after training with :func:`phi_scale` and store the number with the model; the cut is then at
     :func:`phi_decision_score`. Early stopping uses :meth:`value` on held-out rows.
+
+    :func:`punce.stages.vpu.train_vpu` does all of this. A probe on frozen features takes the variational loss alone.
     """
 
     def __init__(self, mixup_weight: float = 0.1, mixup_alpha: float = 0.3) -> None:

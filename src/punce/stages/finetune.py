@@ -39,7 +39,7 @@ class FinetuneConfig(TrainingConfig):
 
     `labelled_share` of every batch is labelled: P and U are drawn separately, P cycled at its own pace. None keeps
     the shares of the data. "auto" keeps them too, unless a batch would then hold fewer than 16 labelled rows and the
-    risk averages P and U separately (uPU, nnPU, vPU, PvU with a prior); PN and PvU as a mean over all rows would aim
+    risk averages P and U separately (uPU, nnPU, PvU with a prior); PN and PvU as a mean over all rows would aim
     at another mix. Do not draw P more often than that needs: on MNIST with 1,000 labelled rows a share of a quarter
     shows each of them 20 times an epoch, and uPU then over-fits within the second (benchmarks/mnist_baselines.py).
     `augment` trains on the first of `view`'s two views instead of the clean rows.
@@ -80,6 +80,8 @@ def finetune(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
+    if isinstance(risk, VPU):
+        raise InputError("vPU mixes rows and sets the scale of its scores: train it with punce.stages.vpu.train_vpu")
     if from_scratch:
         if head is not None:
             raise InputError("a head for pretrained features says nothing to an encoder trained from scratch")
@@ -159,7 +161,7 @@ class _Finetune(_Joint):
 def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float | None:
     if config.labelled_share != "auto":
         return config.labelled_share
-    is_separate = isinstance(risk, UPU | NNPU | VPU) or (
+    is_separate = isinstance(risk, UPU | NNPU) or (
         isinstance(risk, PvU) and risk.prior is not None and risk.correction != "none"
     )
     needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / config.batch_size)

@@ -22,7 +22,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.risks import Risk
-from punce.risks.vpu import phi_decision_score, phi_scale
+from punce.risks.vpu import VPU, phi_decision_score, phi_scale
 from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import PuplConfig, pupl
@@ -144,8 +144,8 @@ def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
     # A tensor is its own key: the same object of rows is embedded once, an equal copy again. Two, for training and
     # watched rows: whoever scores batch after batch must not fill the memory with them.
     features_of = lru_cache(maxsize=2)(partial(extract_features, problem.encoder, problem.view))
-    cut = _required(problem.risk).decision_score if isinstance(config, ProbeConfig) else 0.0
-    observer = problem.observer(lambda _: cut)
+    cut_of = _cut_of(problem.risk) if isinstance(config, ProbeConfig) else (lambda _: 0.0)
+    observer = problem.observer(cut_of)
 
     def observe(head: LinearHead) -> Mapping[str, float]:
         assert observer is not None
@@ -160,7 +160,16 @@ def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
         observer=None if observer is None else observe,
         **problem.storage,
     )
+    cut = cut_of(linear(features_of(problem.X).to(linear.weight.dtype)))
     return TrainedHead(linear, cut, features_of, is_frozen=True)
+
+
+def _cut_of(risk: Risk | None) -> Callable[[Tensor], float]:
+    """The cut for a set of scores: that of the risk, but the scale of vPU's scores is free and theirs to tell."""
+    if isinstance(risk, VPU):
+        return lambda scores: phi_decision_score(phi_scale(scores))
+    cut = _required(risk).decision_score
+    return lambda _: cut
 
 
 def _required(risk: Risk | None) -> Risk:

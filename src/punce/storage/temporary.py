@@ -26,6 +26,7 @@ else:  # a system without flock: what is left behind stays there
 _ENDING = ".punce-tmp"
 _OURS = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.punce-tmp")
 _ATTEMPTS = 10
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
@@ -63,13 +64,18 @@ def remove_left(folder: Path) -> None:
     """Remove what killed processes left in a folder."""
     with suppress(OSError):  # it may not be there, or may not be one
         for entry in os.scandir(folder):
-            if _OURS.fullmatch(entry.name) and not entry.is_symlink():
+            if _OURS.fullmatch(entry.name) and _is_file_or_folder(entry):
                 _remove_if_left(Path(entry.path))
+
+
+def _is_file_or_folder(entry: os.DirEntry[str]) -> bool:
+    """Itself, not what it points to. Opening a pipe would wait for ever."""
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
 
 
 def _remove_if_left(temporary: Path) -> None:
     with suppress(OSError):
-        descriptor = os.open(temporary, os.O_RDONLY)
+        descriptor = os.open(temporary, os.O_RDONLY | _NO_WAITING)
         try:
             if _hold(descriptor):
                 _remove(temporary)

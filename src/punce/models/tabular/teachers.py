@@ -8,7 +8,8 @@ weights w(x) = P(y=1 | x, unlabelled), from which the students learn.
 
 The teachers of student k never see fold k: its labels must not reach the student through the weights.
 
-Rows whose class is known need no teacher: their chance is the truth. They are in every bag, on the side of their class.
+Rows whose class is known need no teacher: their chance is the truth. They are in every bag, on the side of their class,
+and the odds are then turned back into those of P against U alone.
 """
 
 from __future__ import annotations
@@ -158,11 +159,12 @@ def _out_of_bag(binned: Values, categorical: Flags, labels: Labels, prior: float
     for bag in range(_BAGS):
         rows = _bag(labels, count, rng)
         columns = telling_columns(binned[rows], labels[rows] == POSITIVE)
-        x = binned[np.ix_(rows, columns)]
-        model = _fitted(x, categorical[columns], labels[rows], prior, seed + bag, counts[rows])
+        x, weights = binned[np.ix_(rows, columns)], _weights(labels[rows], prior, counts[rows])
+        model = _fitted(x, categorical[columns], labels[rows], weights, seed + bag)
         outside = np.ones(len(labels), dtype=bool)
         outside[rows] = False
-        total[outside] += model.decision_function(binned[np.ix_(outside, columns)])
+        scores = model.decision_function(binned[np.ix_(outside, columns)])
+        total[outside] += against_unlabelled(scores, labels[rows], weights, prior)
         count[outside] += 1
     return total / np.maximum(count, 1)
 
@@ -177,12 +179,31 @@ def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> Rows:
     return np.concatenate([rng.choice(positive, len(positive)), unlabelled[order[:size]], negative])
 
 
-def _fitted(binned: Values, categorical: Flags, labels: Labels, prior: float, seed: int, counts: Floats) -> Any:
-    """P against U and N, both groups weighing the same."""
+def _weights(labels: Labels, prior: float, counts: Floats) -> Floats:
+    """Of the rows of a bag: P weighs as much as U and N together, and a row of N more than one of U."""
     is_p, is_n = labels == POSITIVE, labels == NEGATIVE
     if is_n.any():
         heavier = known_weight(prior, int(is_p.sum()), int((labels == UNLABELLED).sum()))
         counts = counts * np.where(is_n, heavier, 1.0)
-    weights = np.where(is_p, 0.5 * len(labels) / is_p.sum(), 0.5 * len(labels) / (~is_p).sum()) * counts
+    half = 0.5 * len(labels)
+    return np.where(is_p, half / counts[is_p].sum(), half / counts[~is_p].sum()) * counts
+
+
+def _fitted(binned: Values, categorical: Flags, labels: Labels, weights: Floats, seed: int) -> Any:
+    """P against U and N."""
     model = boosting(categorical, seed, max_iter=60, max_leaf_nodes=4, min_samples_leaf=5, l2_regularization=5.0)
-    return model.fit(binned, is_p.astype(np.int64), sample_weight=weights)
+    return model.fit(binned, (labels == POSITIVE).astype(np.int64), sample_weight=weights)
+
+
+def against_unlabelled(scores: Floats, labels: Labels, weights: Floats, prior: float) -> Floats:
+    """log p_P/p_U from the log-odds of P against U and N together.
+
+    With b the share of N in what P faces, the odds o are p_P/((1−b)·p_U + b·p_N). As p_N = (p_U − π·p_P)/(1−π),
+    p_U/p_P = (1/o + bπ/(1−π)) / (1 − b + b/(1−π)). Shape: scores (m,); labels, weights (n,) of the bag.
+    """
+    b = float(weights[labels == NEGATIVE].sum() / weights[labels != POSITIVE].sum())
+    if b == 0.0:
+        return scores
+    inverse = np.exp(-np.clip(scores, -_LOGIT_LIMIT, _LOGIT_LIMIT))
+    ratio = (inverse + b * prior / (1.0 - prior)) / (1.0 - b + b / (1.0 - prior))
+    return np.asarray(-np.log(ratio))
