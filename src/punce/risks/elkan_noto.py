@@ -100,7 +100,7 @@ def rescale_to_prior(odds: Floats, prior: float) -> Floats:
     odds = np.asarray(odds, dtype=np.float64)
     if odds.ndim != 1 or len(odds) == 0 or not np.isfinite(odds).all() or (odds < 0).any():
         raise InputError(f"odds must be finite numbers >= 0, one per unlabelled row; got shape {odds.shape}")
-    wanted, possible = prior * len(odds), np.count_nonzero(odds)
+    wanted, possible = prior * len(odds), int(np.count_nonzero(odds))
     # A weight of at most 1 on each row with any chance cannot reach this mean.
     if possible < wanted * (1.0 - _ROUNDING):
         raise InputError(

@@ -186,7 +186,8 @@ def _weights(labels: Labels, prior: float, counts: Floats) -> Floats:
         heavier = known_weight(prior, int(is_p.sum()), int((labels == UNLABELLED).sum()))
         counts = counts * np.where(is_n, heavier, 1.0)
     half = 0.5 * len(labels)
-    return np.where(is_p, half / counts[is_p].sum(), half / counts[~is_p].sum()) * counts
+    weights: Floats = np.where(is_p, half / counts[is_p].sum(), half / counts[~is_p].sum()) * counts
+    return weights
 
 
 def _fitted(binned: Values, categorical: Flags, labels: Labels, weights: Floats, seed: int) -> Any:
