@@ -207,8 +207,17 @@ and of {large["setting"]["rounds"]} at {int(most):,}. `F.cross_entropy` and ligh
 At {int(most):,} views {missing} would need more memory than there is. 65,536 views need
 {goals["MB at 65536 views"]:.0f} MB extra. Of puNCE's {seconds[ours]:.2f} s at {int(at):,} views the matrix products
 alone need {limit["gemm_seconds"]:.2f} s and the exponentials {limit["exp_seconds"]:.2f} s, so a float32 kernel cannot
-be much faster on these cores, which have no bfloat16. The goal was ten times the plain masked version; {plain:.1f}
-times was reached."""
+be much faster. {_in_bfloat16(limit)} The goal was ten times the plain masked version; {plain:.1f} times was reached."""
+
+
+def _in_bfloat16(limit: dict[str, float]) -> str:
+    """Whether tiles in bfloat16 would help on the CPU that was measured."""
+    has = "has" if limit["cpu_has_bfloat16"] else "has no"
+    return (
+        f"This CPU {has} instructions for bfloat16; with them the products take "
+        f"{limit['bfloat16_gemm_seconds']:.2f} s, and similarities are off by up to "
+        f"{limit['bfloat16_largest_error']:.4f}: the kernel stays in float32."
+    )
 
 
 def _costs(found: dict[str, Any], at: str, ours: str) -> str:

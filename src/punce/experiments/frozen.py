@@ -38,7 +38,10 @@ def frozen() -> Scale:
         joint=from_scratch(
             joint,
             pnb=replace(joint, labelled_share=protocol.PN_SHARE),
-            vpu=replace(protocol.VPU, epochs=_SCRATCH // 2, batch_size=512, lr=3e-4, mixup_weight=0.03),
+            # Rate and batches as benchmarks/scale_choices.py chose them.
+            vpu=replace(
+                protocol.VPU, epochs=_SCRATCH // 2, batch_size=512, lr=3e-3, mixup_weight=0.03, labelled_share=None
+            ),
             selfpu=brief_selfpu(512, _SCRATCH // 3),
         ),
         stability_epochs=_SCRATCH,

@@ -208,10 +208,11 @@ def _raw_estimate(folds: list[Fold], n_p: int, n_u: int, notes: tuple[str, ...])
         float(np.mean([wilson(np.array([f.labelled]), f.total, Z_90, side)[0] for f in folds])) for side in (-1, 1)
     )
     # Folds share most rows, so their spread understates the noise; it is not divided by √folds.
-    c_low = min(c_low, c - Z_90 * float(np.std([fold.c for fold in folds])))
+    spread = Z_90 * float(np.std([fold.c for fold in folds]))
+    c_low, c_high = min(c_low, c - spread), max(c_high, c + spread)
     value, bound = share_of_label_frequency(c, n_p, n_u)
     # The share falls as c grows, so the ends change places.
-    low, high = (share_of_label_frequency(end, n_p, n_u)[0] for end in (max(c_high, c), min(c_low, c)))
+    low, high = (share_of_label_frequency(end, n_p, n_u)[0] for end in (c_high, c_low))
     diagnostics = {
         "label_frequencies": [fold.c for fold in folds],
         "rows_in_best_nodes": [fold.total for fold in folds],

@@ -68,7 +68,7 @@ def _equal() -> list[str]:
         "The views and the probe's length for MNIST were chosen for puNCE without true labels "
         "(benchmarks/mnist_tuning.py), and every loss used them. Methods from scratch had as many operations as two "
         "views of every row in every epoch of pretraining take. Their rates, and whether they train on views, were "
-        "chosen by held-out P and U on a seed that no table uses (benchmarks/mnist_choices.py)."
+        "chosen by held-out P and U on a seed that no table uses (benchmarks/scale_choices.py)."
     ]
 
 

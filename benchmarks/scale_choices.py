@@ -1,19 +1,23 @@
-"""Size, rates and views for ``part`` (10,000 rows of MNIST), vPU's rate for ``laptop`` (all rows), by held-out rows.
+"""What the scales of the experiments chose by held-out rows of a seed of its own: size, rates, views, vPU's batches.
 
-    PUNCE_DATA=... python benchmarks/mnist_choices.py --encoders FOLDER     # what has no result yet
-    python benchmarks/mnist_choices.py --show                               # the table, without training
+    PUNCE_DATA=... PUNCE_FEATURES=... python benchmarks/scale_choices.py --encoders FOLDER    # what has no result yet
+    python benchmarks/scale_choices.py --show                                                 # the table, no training
 
-Seed 100 stands in no table. `criterion` is the held-out PU estimate of the zero-one risk (vPU: its held-out variational
-loss), and decides. `oracle_accuracy` of the test rows stands beside it; nothing is chosen by it. One seed: differences
-below a point of risk are chance. Results are added to benchmarks/results/mnist_choices.json one by one.
+``part`` (10,000 rows of MNIST) has all of them. Of ``laptop`` (all rows) and ``frozen`` (features of CIFAR-10) vPU is
+here: half a batch of labelled rows lets it memorise them within the first epoch, so that the shares of the data (None)
+are tried too. Seed 100 stands in no table. `criterion` is the held-out PU estimate of the zero-one risk (vPU: its
+held-out variational loss), and decides. `oracle_accuracy` of the test rows stands beside it; nothing is chosen by it.
+One seed: differences below a point of risk are chance. Results are added to benchmarks/results/scale_choices.json one
+by one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +28,9 @@ from punce.experiments.run_cell import run_cell
 from punce.experiments.scale import Scale
 from punce.experiments.scales import SCALES
 
-NAME, SEED = "mnist_choices", 100
-PART, LAPTOP = SCALES["part"], SCALES["laptop"]
-ON = ("mnist", "mlp")
+NAME, SEED = "scale_choices", 100
+PART, LAPTOP, FROZEN = SCALES["part"], SCALES["laptop"], SCALES["frozen"]
+ON, CIFAR = ("mnist", "mlp"), ("cifar10", "resnet18")
 
 
 def pretrained(loss: str, width: float, epochs: int, rate: float) -> Cell:
@@ -40,9 +44,20 @@ def pretrained(loss: str, width: float, epochs: int, rate: float) -> Cell:
     )
 
 
-def scratch(method: str, scale: Scale = PART, **changes: Any) -> Cell:
-    cell = scale.joint(*ON, method, "1k", SEED)
+def scratch(method: str, scale: Scale = PART, on: tuple[str, str] = ON, **changes: Any) -> Cell:
+    cell = scale.joint(*on, method, "1k", SEED)
     return replace(cell, transfer=replace(cell.transfer, config=replace(cell.transfer.config, **changes)))  # type: ignore[arg-type]
+
+
+def vpu(
+    scale: Scale, rates: Sequence[float], shares: Sequence[float | None], on: tuple[str, str] = ON
+) -> dict[str, Callable[[], Cell]]:
+    """By its rate and by the share of labelled rows in a batch; None is that of the data."""
+    return {
+        f"rate {rate:g}, labelled share {share}": partial(scratch, "vpu", scale, on, lr=rate, labelled_share=share)
+        for share in shares
+        for rate in rates
+    }
 
 
 CHOICES: dict[str, dict[str, Callable[[], Cell]]] = {
@@ -53,13 +68,10 @@ CHOICES: dict[str, dict[str, Callable[[], Cell]]] = {
     "nnPU": {f"views {on}": lambda on=on: scratch("nnpu", augment=on) for on in (False, True)},
     "uPU": {f"views {on}": lambda on=on: scratch("upu", augment=on) for on in (False, True)},
     "vPU": {f"rate {rate:g}": lambda rate=rate: scratch("vpu", lr=rate) for rate in (1e-4, 3e-4, 1e-3)},
-    "vPU, all rows": {
-        f"rate {rate:g}, labelled share {share}": lambda rate=rate, share=share: scratch(
-            "vpu", LAPTOP, lr=rate, labelled_share=share
-        )
-        for share in (0.5, None)
-        for rate in (1e-5, 3e-5, 1e-4, 3e-4)
-    },
+    "vPU, shares of the data": vpu(PART, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), (None,)),
+    "vPU, all rows": vpu(LAPTOP, (1e-5, 3e-5, 1e-4, 3e-4, 1e-3), (0.5, None)) | vpu(LAPTOP, (3e-3,), (None,)),
+    "vPU, frozen features": vpu(FROZEN, (3e-5, 1e-4, 3e-4, 1e-3), (0.5, None), on=CIFAR)
+    | vpu(FROZEN, (3e-3,), (None,), on=CIFAR),
 }
 
 
