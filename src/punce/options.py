@@ -12,9 +12,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from punce.errors import InputError, number_of
+from punce.labels import POSITIVE, Labels
 from punce.scenario import check_prior, check_scenario, check_target
 
 ALWAYS = ("prior", "scenario", "target", "threshold", "random_state")
@@ -56,6 +58,9 @@ class Way:
     """Whether ``fit(sample_weight=)`` has an effect."""
 
 
+FEWEST_FOR_ENSEMBLE = 3
+"""Rows of either kind for the ensemble: one to learn from, one to weigh with, one to hold out."""
+TOO_FEW_FOR_ENSEMBLE = "ridge logistic regression (too few rows for the ensemble)"
 _LEAST_SHOWN = 0.005  # weight of a member below which a line about what ran leaves it out
 _NETWORK = ("loss", "risk", "transfer", "epochs", "device")
 _RISK_AND_EPOCHS = ("loss", "risk", "epochs", "device")  # loss=None among them: it is what chose this way
@@ -268,7 +273,7 @@ def _no_effect(idle: list[str], asked: Mapping[str, Any], kind: str, way: Way) -
     named = ", ".join(f"{option}={asked[option]!r}" for option in idle)
     have = "has" if len(idle) == 1 else "have"
     applies = ", ".join([*way.options, *ALWAYS])
-    hint = way.instead.format(", ".join(idle))
+    hint = "" if "labelling" in idle else way.instead.format(", ".join(idle))  # only the ensemble uses that
     return f"{named} {have} no effect on {_a(kind)}: {describe(way, asked)} uses {applies}" + (
         f"; {hint}" if hint else ""
     )
@@ -313,6 +318,17 @@ def _check_configs(way: Way, asked: Mapping[str, Any]) -> None:
         raise InputError(f"epochs is given twice, as epochs={asked['epochs']} and in configs[{twice[0]!r}]: give one")
 
 
+def are_too_few(labels: Labels) -> bool:
+    """Whether the ensemble cannot be trained on rows with these labels."""
+    n_labelled = int((labels == POSITIVE).sum())
+    return min(n_labelled, len(labels) - n_labelled) < FEWEST_FOR_ENSEMBLE
+
+
+def looks_like_a_path(source: str) -> bool:
+    """Whether the name of an encoder is that of a folder here, not one of a package or on the hub."""
+    return source.startswith((".", "~", os.sep)) or source.count("/") > 1 or "\\" in source or Path(source).exists()
+
+
 def check_encoder(encoder: Any, kind: str) -> None:
     """Refuse an encoder that cannot read rows of this kind; "auto" is a kind that is not known yet.
 
@@ -327,6 +343,8 @@ def check_encoder(encoder: Any, kind: str) -> None:
         raise InputError(f"encoder {encoder!r} reads images, not {_a(kind)}: use 'auto' or one of {sorted(networks)}")
     is_name = isinstance(encoder, str) and bool(encoder.strip())
     if is_name and (kind in ("auto", "text") or (kind == "image" and encoder != "transformer")):
+        if looks_like_a_path(encoder) and not Path(encoder).expanduser().is_dir():
+            raise InputError(f"there is no encoder folder {encoder}")
         return
     raise InputError(
         f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "
@@ -336,7 +354,8 @@ def check_encoder(encoder: Any, kind: str) -> None:
 
 def describe(way: Way, asked: Mapping[str, Any]) -> str:
     """What would run, in a few words, with the losses and risks by name."""
-    return way.words.format(**{name: name_of(asked[name]) for name in ("loss", "risk")})
+    named = {name: PAPER[name] if _is(asked[name], "auto") else asked[name] for name in PAPER}
+    return way.words.format(**{name: name_of(part) for name, part in named.items()})
 
 
 def ran_in_words(ran: Mapping[str, Any]) -> str:

@@ -338,4 +338,6 @@ def test_recall_is_no_number_where_no_unlabelled_row_is_called() -> None:
     p, u = np.full(100, 2.0), np.linspace(-1.0, 0.5, 800)
     found = pu_metrics(p, u, 0.002, threshold=1.0, prior_interval=(0.0, 0.011))
     assert "no unlabelled row is called positive" in found.recall.reason
+    unknown = pu_metrics(p, u, 0.5, threshold=1.0, unknown="it is not known")
+    assert "no unlabelled row is called positive" in unknown.recall.reason
     assert pu_metrics(p, u, 0.002, threshold=3.0, prior_interval=(0.0, 0.011)).recall.value == 0.0

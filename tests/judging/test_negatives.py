@@ -105,6 +105,6 @@ def test_a_contradiction_is_said() -> None:
 def test_a_vague_auc_of_positives_against_negatives_names_both() -> None:
     rng = np.random.default_rng(0)
     p, u, n = rng.normal(0.8, 1, 6), rng.normal(size=300), rng.normal(size=40)
-    found = pu_metrics(p, u, PRIOR, 0.0, negative_scores=n, negative_share=0.1)
+    found = pu_metrics(p, u, PRIOR, threshold=0.0, negative_scores=n, negative_share=0.1)
     assert found.basis == "pnu"
     assert found.auc.reason.startswith("6 held-out labelled positives and 40 negatives leave it anywhere between")

@@ -290,6 +290,8 @@ def test_options_of_fit(options: list[str], message: str, refused: Callable[...,
     [
         (["good.csv", "--label", "y", "--prior", "7"], "prior must lie in (0, 1)"),
         (["good.csv", "--label", "y", "--encoder", "vgg"], "encoder"),
+        (["pictures", "--encoder", "/nowhere/at/all"], "there is no encoder folder /nowhere/at/all"),
+        (["no_labels.npy"], "no labels; name a file that holds them with --labels"),
         (["no_positive.csv", "--label", "y"], "no labelled positive"),
         (["good.csv", "--label", "y", "--out", "run"], "finished run"),
     ],
@@ -405,6 +407,22 @@ def test_what_is_read_is_not_written_over(place: Path, refused: Callable[..., st
     assert said in refused("prior", "pictures", "--out", "pictures/labelled/0.png")
     labels = ["--label", "y", "--labels", "good.csv"]
     assert said in refused("prior", "no_labels.npy", *labels, "--out", "good.csv")
+
+
+def test_a_result_replaces_only_a_result_of_its_kind(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "is not a result of punce predict and would be replaced"
+    for mine in ("good.csv", "good.parquet"):  # good.csv is what the run learned from
+        assert f"{mine} {said}" in refused("predict", "run", "new.csv", "--out", mine)
+    for out in ("own.csv", "own.parquet"):
+        Path(out).touch()  # as mktemp leaves it
+        for _ in range(2):
+            assert run(monkeypatch, "predict", "run", "new.csv", "--out", out) == 0
+    asked = ("prior", "good.csv", "--label", "y", "--method", "elkan_noto", "--out")
+    assert "new.csv is not a result of punce prior and would be replaced" in refused(*asked, "new.csv")
+    for _ in range(2):
+        assert run(monkeypatch, *asked, "prior.json") == 0
 
 
 def test_a_page_replaces_only_a_page(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,13 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_dry_run_names_what_stands_in_for_the_ensemble(tmp_path: Path) -> None:
+    table = pd.DataFrame({"a": np.arange(60.0), "fraud": np.arange(60) == 0})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    said = punce("fit", tmp_path / "data.csv", "--label", "fraud", "--dry-run").stdout
+    assert "would learn with ridge logistic regression (too few rows for the ensemble)" in said
+
+
 def test_a_dry_run_refuses_a_table_that_the_fit_would_refuse(tmp_path: Path) -> None:
     table = pd.DataFrame({"vector": [[1.0, 2.0]] * 60, "label": (np.arange(60) < 10).astype(int)})
     table.to_parquet(tmp_path / "t.parquet")

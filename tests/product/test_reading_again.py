@@ -244,3 +244,15 @@ def test_columns_asked_for_come_in_that_order(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.features, matrix()[["c", "a"]].to_numpy(np.float32))
     with pytest.raises(InputError, match=r"both as features and as something else: \['y'\]"):
         read(tmp_path / "rows.csv", "y", columns=["a", "y"])
+
+
+def test_a_decimal_mark_that_the_fit_was_told_holds_for_new_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"plain": rng.normal(size=120).round(3), "label": np.arange(120) < 30})
+    table["m"] = [f"{k % 9 + 1},{k % 900 + 100:03d}" for k in range(120)]  # 1,100 is 1.1 or 1100
+    table.to_csv(tmp_path / "t.csv", index=False)
+    source = DataOptions(str(tmp_path / "t.csv"), label="label", decimal=",")
+    run = fitted(source, tmp_path / "run", encoder="mlp")
+    done = run_predict(run, tmp_path / "t.csv", tmp_path / "out.csv")
+    assert not [note for note in done.notes if "outside" in note or "is 1100" in note], done.notes
+    assert any("the decimal mark , does not fit 'plain'" in note for note in done.notes)

@@ -59,13 +59,21 @@ def prior(
     """Estimate the share of positives among the unlabelled rows."""
     from punce.cli.terminal import Terminal
     from punce.scenario import check_scenario
-    from punce.storage.files import check_output, existing, file_and_table, refuse_to_replace_input, write_text
+    from punce.storage.files import (
+        check_output,
+        existing,
+        file_and_table,
+        refuse_to_replace_input,
+        refuse_to_replace_others,
+        write_text,
+    )
 
     check_scenario(scenario)
     file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
     if out is not None:
         check_output(out)
         refuse_to_replace_input(out, file, labels)
+        refuse_to_replace_others(out, "a result of punce prior", _is_result)
     columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
     named = ("id", "text", "labels", *reading.FILE)
     drawing = {"max_rows": max_rows, "cluster": cluster, "seed": seed}
@@ -82,6 +90,14 @@ def prior(
         record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
         write_text(out, json.dumps(record, indent=2) + "\n")
         console.print(f"written: {out}", highlight=False, markup=False, soft_wrap=True, style="dim")
+
+
+def _is_result(file: Path) -> bool:
+    try:
+        found = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and {"punce", "scenario", "seed"} <= found.keys()
 
 
 def _read(data: Path, label: str | None, **options: Any) -> UserData:

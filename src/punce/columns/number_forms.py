@@ -87,7 +87,7 @@ def find_forms(
     forms = _forms(columns, mark, known.columns if known else {}, is_known)
     reason = "as in the rows the model learned from" if is_known else _reason(seen, mark, separator)
     used = {name: column for name, column in seen.items() if name not in unused}
-    notes = _notes(used, forms, mark, "as asked" if asked else reason)
+    notes = (*_notes(used, forms, mark, "as asked" if asked else reason), *_beyond(used, asked))
     forms = {name: form for name, form in forms.items() if name not in unused}
     return NumberForms(mark, forms, frozenset({*left_alone, *unused})), notes
 
@@ -123,6 +123,14 @@ def _forms(
         if form is not None:
             forms[name] = form
     return forms
+
+
+def _beyond(columns: Mapping[str, WrittenColumn], asked: Decimal | None) -> tuple[str, ...]:
+    """Said of columns that the mark that was asked for does not fit."""
+    other = [repr(name) for name, column in columns.items() if asked and column.evident == _other(asked)]
+    if not other or asked is None:
+        return ()
+    return (f"the decimal mark {asked} does not fit {first_of(other, _SHOWN)}: read with {_other(asked)}",)
 
 
 def _columns(frame: pd.DataFrame, left_alone: Collection[str]) -> dict[str, WrittenColumn]:

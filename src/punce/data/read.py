@@ -239,7 +239,10 @@ def _read_arrays(request: Request) -> UserData:
     else:
         raw, labels, ids = read_npy(path), None, None
     features = check_features(raw, path)
+    ignored: tuple[str, ...] = ()
     if request.labels is not None:
+        own_too = f"{path.name} holds labels too, which are not used: those of {request.labels} are"
+        ignored = () if labels is None else (own_too,)
         labels = _labels_file(request.labels, roles.label, len(features))
     elif labels is None and roles.label is not None:
         raise InputError(f"{path} holds no labels; name a file that does with labels= (--labels)")
@@ -248,7 +251,7 @@ def _read_arrays(request: Request) -> UserData:
     if request.kind not in ("auto", kind):
         raise InputError(f"{path} holds an array of shape {features.shape}: {kind}s, not kind={request.kind!r}")
     own, notes = (None, ()) if labels is None else request.read_labels(labels)
-    return UserData(kind, features, own, index, str(path), notes)
+    return UserData(kind, features, own, index, str(path), (*ignored, *notes))
 
 
 def _labels_file(path: Path, label: str | None, expected: int) -> Any:
@@ -269,7 +272,8 @@ def _labels_file(path: Path, label: str | None, expected: int) -> Any:
     else:
         raise InputError(f"{path}: labels come from a .csv, .parquet or .npy file")
     if len(values) != expected:
-        error = InputError(f"{path} has {len(values)} labels for {expected} rows; they must match row by row")
+        whole = f" ({_ROW!r} says which is which, and names every row)" if table is not None and _ROW in frame else ""
+        error = InputError(f"{path} has {len(values)} labels for {expected} rows; they must match row by row{whole}")
         raise error if table is None else with_hint(error, table)
     return _in_order(values, frame[_ROW], path) if table is not None and _ROW in frame else values
 

@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from punce.errors import InputError
+from punce.options import looks_like_a_path
 
 VARIABLE = "PUNCE_TEXT_ENCODER"
 """Names the encoder to use where none is given, and where to look when a saved model's encoder has moved."""
@@ -93,7 +94,7 @@ def find_folder(source: str | Path, sort: Sort = TEXT) -> Path:
         return path
     if (installed := _installed_folder(str(source))) is not None:
         return installed
-    if _looks_like_a_path(str(source)):
+    if looks_like_a_path(str(source)):
         raise InputError(f"there is no encoder folder {path}; give a folder with config.json and {_WEIGHTS}")
     return _from_hub(str(source), sort)
 
@@ -159,10 +160,6 @@ def weights_digest(network: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _looks_like_a_path(source: str) -> bool:
-    return source.startswith((".", "~", os.sep)) or source.count("/") > 1 or "\\" in source or Path(source).exists()
 
 
 def _installed_folder(name: str) -> Path | None:

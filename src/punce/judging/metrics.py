@@ -245,10 +245,10 @@ def _recall(shares: Shares, confidence: float, unknown: str, is_counted: bool) -
     """Recall, which must not contradict what U says where the prior is known and U is what precision rests on."""
     if unknown and shares.called[0] > _NEARLY_ALL:
         return Estimate.impossible("nearly every row is called positive, which finds the positives without any skill")
-    if unknown or is_counted:
-        return stated(estimate_of(shares.recall, confidence))
     if shares.called[0] == 0.0 < shares.recall[0]:
         return Estimate.impossible("no unlabelled row is called positive, although labelled ones are")
+    if unknown or is_counted:
+        return stated(estimate_of(shares.recall, confidence))
     return stated(_recall_within_called(shares, confidence), _CONTRADICTION if shares.contradict else "")
 
 

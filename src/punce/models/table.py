@@ -34,8 +34,9 @@ from punce.models.insight import NoImportancesError, Reason
 from punce.models.network import NetworkRoute
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, State, under
 from punce.models.tabular import TabularPU
-from punce.models.tabular.few_labelled import FewLabelled, are_too_few
+from punce.models.tabular.few_labelled import FewLabelled
 from punce.models.tabular.trees import Flags, Values
+from punce.options import TOO_FEW_FOR_ENSEMBLE, are_too_few
 
 _COLUMNS = "columns."
 _MOST_EXPLAINED = 50  # columns of which a row's reasons are chosen
@@ -105,7 +106,7 @@ class TableRoute:
             return replace(fitted, notes=(*notes, *fitted.notes))
         settings.used[LEARNED_FROM_KNOWN] = True
         if are_too_few(labels):
-            settings.used["way"] = "ridge logistic regression (too few rows for the ensemble)"
+            settings.used["way"] = TOO_FEW_FOR_ENSEMBLE
             known = settings.known_classes(labels)
             self._model, scores, seen = FewLabelled.fit(table.values, table.categorical, known, settings.weights)
             self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)  # for the reasons of rows

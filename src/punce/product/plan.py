@@ -23,7 +23,9 @@ from punce.judging.thresholds import check_rule
 from punce.labels import NEGATIVE, require_positive_and_unlabelled
 from punce.options import (
     DEFAULTS,
+    TOO_FEW_FOR_ENSEMBLE,
     Way,
+    are_too_few,
     automatic_encoder,
     check_arguments,
     check_explained,
@@ -269,13 +271,21 @@ def read_and_check(
     """Read the rows, show the data check, and stop at what cannot be learned from."""
     data = source.read_at_most(run.max_rows, model.random_state, look)
     if data.labels is None:
-        raise InputError("no labels: name the label column with --label")
+        raise InputError(f"{data.source}: no labels; {_where_labels_are(data)}")
     require_positive_and_unlabelled(data.labels, f"label column of {data.source}")
     checked = check(data)
     say(checked)
     checked.raise_for_errors()
     run.check_drawn(data, model)
     return data, checked
+
+
+def _where_labels_are(data: UserData) -> str:
+    """What a person does to name the labels of such data."""
+    if isinstance(data.features, ImageFiles):
+        return "put the labelled pictures into a subfolder of their own, or name a table of files and labels (--labels)"
+    is_array = isinstance(data.features, np.ndarray)
+    return "name a file that holds them with --labels" if is_array else "name the label column with --label"
 
 
 def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOptions | None = None, *, say: Say) -> str:
@@ -290,6 +300,8 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOption
     model = model.with_share(reviewed)
     resumes = RunFolder(out, run.config(source, model, data, reviewed)).resumes()
     how = describe(model.way(data), resolved(data.kind, asked))
+    if data.kind == "table" and asked["encoder"] == "auto" and data.labels is not None and are_too_few(data.labels):
+        how = TOO_FEW_FOR_ENSEMBLE
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
     known = number_of(n_negative, "labelled negative", "labelled negatives")

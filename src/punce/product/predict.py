@@ -30,7 +30,13 @@ from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
 from punce.options import known_in_words
-from punce.storage.files import check_output, file_and_table, refuse_to_replace_input, replacing
+from punce.storage.files import (
+    check_output,
+    file_and_table,
+    refuse_to_replace_input,
+    refuse_to_replace_others,
+    replacing,
+)
 from punce.storage.formulas import defused_frame
 
 # Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
@@ -43,7 +49,9 @@ SCHEMA = pa.schema(
         ("status", pa.string()),
     ]
 )
-_REMEMBERED = ("id", "text", "image_size", "sep", "header")
+_REMEMBERED = ("id", "text", "image_size", "sep", "header", "decimal")
+_LONGEST_HEADER = 1000
+_COLUMNS: list[str] = list(SCHEMA.names)
 _FILE = ("sep", "encoding", "header", "table")
 _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
 _PICTURES = 2048
@@ -88,12 +96,24 @@ def run_predict(
     check_output(out)
     # Not the whole run folder: predictions may well lie in it, and be made again.
     refuse_to_replace_input(out, file_and_table(data)[0], *(run / f"scores.{form}" for form in ("parquet", "csv")))
+    refuse_to_replace_others(out, "a result of punce predict", _is_result)
     classifier = load_model(run)
     rows = NewFile.opened(classifier, run, data, batch_rows, written)
     found = Found(classifier, rows.counted(classifier).own_share() if share == "auto" else share)
     with replacing(out) as temporary, _writing(out, temporary) as write:
         notes = rows.score(found, write)
     return found.outcome(notes)
+
+
+def _is_result(file: Path) -> bool:
+    """Whether it has the columns that a result has."""
+    try:
+        if file.suffix == ".parquet":
+            return list(pq.read_schema(file).names) == _COLUMNS
+        with file.open(encoding="utf-8") as lines:
+            return lines.readline(_LONGEST_HEADER).strip().split(",") == _COLUMNS
+    except (pa.ArrowException, OSError, ValueError):  # not UTF-8, no Parquet file
+        return False
 
 
 def load_model(run: Path) -> PUClassifier:
@@ -246,7 +266,8 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
     """The same columns are the id (if the new file has it), the text and the embedding; no labels.
 
     The label and the columns that the run dropped may still be in the file: they are no new columns. A separator and a
-    missing header that the run was told of are expected again; whether a number is 1.234 or 1234, the run knows.
+    missing header that the run was told of are expected again; whether a number is 1.234 or 1234, the run knows or was
+    told.
     """
     file = run / "config.json"
     if not file.exists():

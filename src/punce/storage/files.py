@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -125,6 +125,12 @@ def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
     for source in inputs:
         if source is not None and out.exists() and any(_is_or_holds(one, out) for one in _read_files(source)):
             raise InputError(f"{out} would replace what the command reads ({source}); name another file with --out")
+
+
+def refuse_to_replace_others(out: Path, what: str, is_ours: Callable[[Path], bool]) -> None:
+    """Refuse to write a result over a file that is no earlier result of the kind `what`, unless it is empty."""
+    if out.is_file() and out.stat().st_size and not is_ours(out):
+        raise InputError(f"{out} is not {what} and would be replaced; name another file with --out")
 
 
 def _read_files(source: Path) -> list[Path]:

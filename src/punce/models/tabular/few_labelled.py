@@ -19,16 +19,9 @@ from punce.labels import POSITIVE, Labels
 from punce.models.route import under
 from punce.models.tabular.trees import Flags, Floats, Values
 
-FEWEST = 3  # rows of either kind for the ensemble: one to learn from, one to weigh with, one to hold out
 _STRENGTH = 0.1  # scikit-learn's C: strong, so that one row cannot pick a single column
 _FOLDS = 5  # at most: two labelled rows fill two of them
 _COLUMNS = "columns."
-
-
-def are_too_few(labels: Labels) -> bool:
-    """Whether the ensemble cannot be trained on rows with these labels."""
-    n_labelled = int((labels == POSITIVE).sum())
-    return min(n_labelled, len(labels) - n_labelled) < FEWEST
 
 
 @dataclass(frozen=True)

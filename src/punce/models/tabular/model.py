@@ -28,7 +28,6 @@ from punce.labels import (
     require_positive_and_unlabelled,
 )
 from punce.models.route import under
-from punce.models.tabular.few_labelled import FEWEST
 from punce.models.tabular.kernel import Kernel, Linear
 from punce.models.tabular.network import Networks
 from punce.models.tabular.steps import Step, Steps
@@ -36,6 +35,7 @@ from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of, threa
 from punce.models.tabular.tree_members import Boosting, Forest, PUTrees
 from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
 from punce.models.tabular.weighing import cross_fitted, member_weights
+from punce.options import FEWEST_FOR_ENSEMBLE
 from punce.scenario import Scenario, check_prior, check_scenario
 from punce.training.cpus import limited_threads, threads_for
 from punce.training.progress import StageProgress
@@ -311,7 +311,7 @@ def _checked(values: AnyArray, categorical: AnyArray, labels: Labels) -> tuple[V
     refuse_negatives(labels, "TabularPU")
     require_positive_and_unlabelled(labels)
     fewest = int(min((labels == POSITIVE).sum(), (labels == UNLABELLED).sum()))
-    if fewest < FEWEST:
+    if fewest < FEWEST_FOR_ENSEMBLE:
         raise InputError(
             f"cross-fitting needs at least 3 labelled and 3 unlabelled rows, one to learn from, one to weigh with and "
             f"one to hold out; the rarer kind has {fewest}"
