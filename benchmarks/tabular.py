@@ -67,8 +67,11 @@ def punce_default(cell: Cell, name: str, prior: float | str) -> dict[str, Answer
     p = model.predict_proba(cell.frame_test)[:, 1]
     metrics = model.metrics_
     estimates = {"prior": model.prior_, "auc": metrics.auc, "accuracy": metrics.population.accuracy}
+    # What cannot be estimated may still have a number that something else needed.
     notes: dict[str, Any] = {
-        f"estimated_{key}": [_number(getattr(estimate, part)) for part in ("value", "low", "high")]
+        f"estimated_{key}": [
+            None if estimate.reason else _number(getattr(estimate, part)) for part in ("value", "low", "high")
+        ]
         for key, estimate in estimates.items()
     }
     called = model.predict(cell.frame_test) == 1

@@ -167,7 +167,8 @@ def own_numbers(table: pd.DataFrame) -> dict[str, Any]:
             [[np.nan if part is None else part for part in cell] for cell in rows[f"estimated_{key}"]],
             columns=["value", "low", "high"], index=rows.index,
         )  # fmt: skip
-        known = estimates["value"].notna()
+        # Earlier lines have a value for a prior that cannot be known, with an interval that says so.
+        known = estimates["value"].notna() & ~((estimates["low"] <= 0.0) & (estimates["high"] >= 1.0))
         error = (estimates["value"] - rows[truth])[known]
         inside = (estimates["low"] <= rows[truth]) & (rows[truth] <= estimates["high"])
         known_part = {"mean_error": error.abs(), "bias": error, "coverage": inside[known]}
