@@ -206,7 +206,8 @@ and of {large["setting"]["rounds"]} at {int(most):,}. `F.cross_entropy` and ligh
 
 At {int(most):,} views {missing} would need more memory than there is. 65,536 views need
 {goals["MB at 65536 views"]:.0f} MB extra. Of puNCE's {seconds[ours]:.2f} s at {int(at):,} views the matrix products
-alone need {limit["gemm_seconds"]:.2f} s and the exponentials {limit["exp_seconds"]:.2f} s. {_in_bfloat16(limit)} The goal was ten times the plain masked version; {plain:.1f} times was reached."""
+alone need {limit["gemm_seconds"]:.2f} s and the exponentials {limit["exp_seconds"]:.2f} s. {_in_bfloat16(limit)}
+The goal was ten times the plain masked version; {plain:.1f} times was reached."""
 
 
 def _in_bfloat16(limit: dict[str, float]) -> str:
