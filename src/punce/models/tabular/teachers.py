@@ -185,8 +185,10 @@ def _weights(labels: Labels, prior: float, counts: Floats) -> Floats:
     if is_n.any():
         heavier = known_weight(prior, int(is_p.sum()), int((labels == UNLABELLED).sum()))
         counts = counts * np.where(is_n, heavier, 1.0)
+    # A group of rows that all count 0 keeps that.
+    of_p, of_others = (float(counts[own].sum()) or 1.0 for own in (is_p, ~is_p))
     half = 0.5 * len(labels)
-    weights: Floats = np.where(is_p, half / counts[is_p].sum(), half / counts[~is_p].sum()) * counts
+    weights: Floats = np.where(is_p, half / of_p, half / of_others) * counts
     return weights
 
 
