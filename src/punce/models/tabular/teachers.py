@@ -204,9 +204,10 @@ def against_unlabelled(scores: Floats, labels: Labels, weights: Floats, prior: f
     With b the share of N in what P faces, the odds o are p_P/((1−b)·p_U + b·p_N). As p_N = (p_U − π·p_P)/(1−π),
     p_U/p_P = (1/o + bπ/(1−π)) / (1 − b + b/(1−π)). Shape: scores (m,); labels, weights (n,) of the bag.
     """
-    b = float(weights[labels == NEGATIVE].sum() / weights[labels != POSITIVE].sum())
-    if b == 0.0:
+    of_negatives, of_others = (float(weights[own].sum()) for own in (labels == NEGATIVE, labels != POSITIVE))
+    if of_negatives == 0.0:
         return scores
+    b = of_negatives / of_others
     inverse = np.exp(-np.clip(scores, -_LOGIT_LIMIT, _LOGIT_LIMIT))
     ratio = (inverse + b * prior / (1.0 - prior)) / (1.0 - b + b / (1.0 - prior))
     return np.asarray(-np.log(ratio))
