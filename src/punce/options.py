@@ -343,8 +343,6 @@ def check_encoder(encoder: Any, kind: str) -> None:
         raise InputError(f"encoder {encoder!r} reads images, not {_a(kind)}: use 'auto' or one of {sorted(networks)}")
     is_name = isinstance(encoder, str) and bool(encoder.strip())
     if is_name and (kind in ("auto", "text") or (kind == "image" and encoder != "transformer")):
-        if looks_like_a_path(encoder) and not Path(encoder).expanduser().is_dir():
-            raise InputError(f"there is no encoder folder {encoder}")
         return
     raise InputError(
         f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "

@@ -31,6 +31,7 @@ from punce.options import (
     check_explained,
     check_options,
     describe,
+    looks_like_a_path,
     resolved,
 )
 from punce.scenario import Scenario, Target
@@ -293,6 +294,9 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOption
     run = run or RunOptions()
     asked = model.arguments()
     model.check()
+    encoder = asked["encoder"]
+    if isinstance(encoder, str) and looks_like_a_path(encoder) and not Path(encoder).expanduser().is_dir():
+        raise InputError(f"there is no encoder folder {encoder}")
     data, _ = read_and_check(source, model, run, say)
     if data.kind == "table":
         TableEncoder.fit(data.features)  # refuses a table without a column to learn from
