@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,16 @@ def serving(run: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], s
         finally:  # also where the test failed, which would else wait for the server for ever
             if process.poll() is None:
                 process.kill()
+
+
+def press_until(page: Any, key: str, selector: str) -> None:
+    """Again, where the page was busy and did not hear it."""
+    for _ in range(8):
+        page.keyboard.press(key)
+        with suppress(Exception):  # playwright's own time-out
+            page.wait_for_selector(selector, timeout=3000)
+            return
+    page.wait_for_selector(selector)
 
 
 @pytest.fixture
@@ -156,8 +166,7 @@ def test_the_arrow_that_scrolls_a_long_text_is_no_verdict(run: Path, visit: Any)
     with serving(run, "--rows", "12") as (_, link):
         page = visit(link).page
         page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))
-        page.keyboard.press("ArrowRight")
-        page.wait_for_function("() => document.querySelector('#card h1').textContent === 'long'")
+        press_until(page, "ArrowRight", "#card h1:text-is('long')")
         page.keyboard.press("ArrowDown")
         page.wait_for_function("() => document.querySelector('#card').scrollTop > 0")
         assert ReviewFolder(run).verdicts() == []
@@ -170,8 +179,7 @@ def test_a_picture_that_is_missing_is_said_on_its_own_card(run: Path, visit: Any
     with serving(run, "--rows", "12") as (_, link):
         page = visit(link).page
         page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))
-        page.keyboard.press("ArrowRight")
-        page.wait_for_selector("#card .problem")
+        press_until(page, "ArrowRight", "#card .problem")
         assert page.inner_text("#card h1") == "a.png"
         assert page.inner_text("#card .problem") == "this row has no picture"
 
