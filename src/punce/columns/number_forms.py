@@ -127,10 +127,11 @@ def _forms(
 
 def _beyond(columns: Mapping[str, WrittenColumn], asked: Decimal | None) -> tuple[str, ...]:
     """Said of columns that the mark that was asked for does not fit."""
-    other = [repr(name) for name, column in columns.items() if asked and column.evident == _other(asked)]
-    if not other or asked is None:
+    if asked is None:
         return ()
-    return (f"the decimal mark {asked} does not fit {first_of(other, _SHOWN)}: read with {_other(asked)}",)
+    other = [repr(name) for name, column in columns.items() if column.evident == _other(asked)]
+    said = f"the decimal mark {asked} does not fit {first_of(other, _SHOWN)}: read with {_other(asked)}"
+    return (said,) if other else ()
 
 
 def _columns(frame: pd.DataFrame, left_alone: Collection[str]) -> dict[str, WrittenColumn]:
