@@ -283,7 +283,7 @@ def run_product(cell: Cell, data: Data) -> dict[str, Any]:
     return {
         "prior": {"said": interval(model.prior_), "true": sample.prior},
         "accuracy": {"said": interval(said.accuracy), "true": truth.accuracy},
-        "auc": {"said": interval(said.auc), "true": truth.auc},
+        "auc": {"said": interval(model.metrics_.auc), "true": truth.auc},
         "calibration_error": calibration_error(chances, y_test),
         "seconds": round(seconds, 1),
     }
