@@ -112,13 +112,13 @@ def features_page(found: Mapping[str, Any]) -> str:
     lead = found["ahead_of_plain"]
     counted = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     lines = [
-        f'- {n} cells, seeds of a cell: {counted}. With one seed "within noise" means a tenth of a point, '
-        "and one seed settles nothing.",
+        f'- {n} cells (a set, read in one way, with one number of labels) of {counted} seeds. "Within noise": the '
+        "paired difference is below two standard errors over the seeds, or below a tenth of a point.",
         f"- Default best or within noise of the best candidate: {good['auc']} of {n} cells in AUC, "
         f"{good['accuracy']} of {n} in accuracy (goal 95 %).",
         *(
             f"- Ahead of P against U on average over cells, {name}: "
-            f"{lead[m]['mean']:+.2f} ± {lead[m]['half_width']:.2f} points."
+            f"{lead[m]['mean']:+.2f} ± {lead[m]['half_width']:.2f} points (95 % interval)."
             for m, name in (("auc", "AUC"), ("accuracy", "accuracy"))
             if lead[m]
         ),

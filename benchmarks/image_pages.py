@@ -81,9 +81,9 @@ def folder_table(found: Mapping[str, Any]) -> str:
         claimed = [one["holds"] for one in own if one["holds"] is not None]
         rows.append([name, said, f"{sum(claimed)} of {len(claimed)}"])
     later = [one["seconds"] for one in found["sets"][1:]]
-    rows.append(["command to page", f"{found['first_seconds']:.0f} s (goal 120)", ""])
+    rows.append(["from command to report", f"{found['first_seconds']:.0f} s (goal 120)", ""])
     if later:
-        rows.append(["command to page, other labels", f"{mean(later):.0f} s", ""])
+        rows.append(["from command to report, other labels (features are cached)", f"{mean(later):.0f} s", ""])
     return rows_of(header, rows)
 
 
@@ -91,8 +91,8 @@ def speed_table(parts: Mapping[str, Any]) -> str:
     speed, memory = parts["speed"], {n: each for n, each in parts["memory"].items() if n != "machine"}
     header = ["`punce predict` on a folder, one thread", "measured", "goal"]
     rows = [
-        ["pictures a second, JPEG files of 400 pixels, from folder to scores", f"{speed['a_second']:.1f}", ""],
+        ["images a second, JPEG files of 400 pixels, from folder to scores", f"{speed['a_second']:.1f}", ""],
         ["share of the bare encoder's speed", f"{speed['ratio']:.2f}", f"{speed['goal']:.2f}"],
     ]
-    rows += [[f"peak memory, {int(n):,} pictures", f"{each['peak_mb']:,} MB", "flat"] for n, each in memory.items()]
+    rows += [[f"peak memory, {int(n):,} images", f"{each['peak_mb']:,} MB", "flat"] for n, each in memory.items()]
     return rows_of(header, rows)

@@ -164,7 +164,7 @@ def _busy(found: dict[str, Any]) -> str:
     answers = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found["answers_seconds"].items())
     twice = small["two at once"]["seconds"] / small["alone"]["seconds"]
     return (
-        "### A table from command to page (`benchmarks/busy.py`)\n\n"
+        "### A table, from command to report (`benchmarks/busy.py`)\n\n"
         + rows_of(["`punce fit`", "seconds", "CPU seconds of each", "peak GB"], fits)
         + f"\n\nRounds: {small['rounds']}. Commands that train nothing answer: {answers}."
         + f"\nGoals: 8 s alone ({small['alone']['seconds']:.2f}), two at once 1.6 times as long ({twice:.1f}),"
@@ -183,7 +183,7 @@ def _embeddings(sizes: dict[str, Any]) -> str:
         for one in sizes.values()
     ]
     return (
-        "### Embeddings from file to page (`benchmarks/embeddings.py`)\n\n"
+        "### Embeddings, from file to report (`benchmarks/embeddings.py`)\n\n"
         + rows_of(["`punce fit`, 1,000 labelled", "seconds", "CPU seconds", "peak GB"], rows)
         + "\n\nOne run each on two cores. Of more unlabelled rows a random 50,000 train; every row is scored."
     )

@@ -5,9 +5,8 @@
 
 The full step is that of `punce.stages.pretrain` itself: two views, encoder, puNCE, the online head and its risk,
 checks, optimiser, history. The bare step runs the same encoder (projector included) on 2·batch ready-made views with
-the sum of
-the projections as its loss, and the same optimiser. They take turns in one process, so that a slow moment of the
-machine hits both alike; times are medians over the rounds, the ratio is the median of the rounds' ratios. Parts are
+the sum of the projections as its loss, and the same optimiser. They take turns in one process, so that a slow moment of
+the machine hits both alike; times are medians over the rounds, the ratio is the median of the rounds' ratios. Parts are
 timed in the same rounds, by wrapping what the training loop calls.
 
 With as many threads as cores, this needs a machine that does nothing else: where other processes want the cores, a

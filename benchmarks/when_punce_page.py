@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rows import rows_of
@@ -18,10 +18,18 @@ def when_punce_page(result: Mapping[str, Any]) -> str:
     for name, base in result["bases"].items():
         own = [setting for setting in result["settings"] if setting["data"] == name]
         rows = [[_changed(base, setting), *_numbers(setting)] for setting in own]
-        header = [_DATA[name], "InfoNCE", "SCL", "puNCE", "puNCE ahead of the better one, each seed"]
+        header = [_DATA[name], "InfoNCE", "SCL", "puNCE", "puNCE ahead of the better of the two, points"]
         parts.append(rows_of(header, rows))
-    parts.append("AUC of a self-consistent head on test rows, per cent, mean over the seeds.")
+    parts.append(f"AUC of a self-consistent head on test rows, per cent, {_seeds(result['settings'])}.")
     return "\n\n".join(parts)
+
+
+def _seeds(settings: Sequence[Mapping[str, Any]]) -> str:
+    counts = sorted({len(setting["lead"]) for setting in settings})
+    if counts == [1]:
+        return "one seed"
+    words = " to ".join(dict.fromkeys(str(count) for count in (counts[0], counts[-1])))
+    return f"mean over {words} seeds; the last column has each seed's lead"
 
 
 def _changed(base: Mapping[str, Any], setting: Mapping[str, Any]) -> str:

@@ -16,11 +16,13 @@ from punce.experiments.true_metrics import true_metrics
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
+PAGES = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md"))]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 TOP_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
 
 _SHOWN = ("training.md",)  # whose first block stands by itself
+
+_ENDINGS = {"_page.py", "_pages.py", "_summary.py"}  # of files that make tables
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -147,6 +149,15 @@ def test_the_tree_of_the_readme_names_what_is_there() -> None:
     assert {f"{path.parent.name}/" for path in package.glob("*/__init__.py")} <= inside
     for line in tree.splitlines():
         assert line.startswith("  ") or (ROOT / line.split()[0]).exists(), line
+
+
+def test_the_list_of_benchmarks_names_every_script_and_result() -> None:
+    folder, results = ROOT / "benchmarks", ROOT / "benchmarks" / "results"
+    listed = (folder / "README.md").read_text()
+    named = set(re.findall(r"\b\w+\.(?:py|jsonl?)\b", listed))
+    scripts = {path.name for path in folder.glob("*.py") if not re.search(r"_(pages?|summary)$", path.stem)}
+    assert scripts - named == set()
+    assert {name for name in named if not (folder / name).exists() and not (results / name).exists()} <= _ENDINGS
 
 
 # Commands --------------------------------------------------------------------------------------------------------

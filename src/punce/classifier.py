@@ -102,7 +102,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         epochs: of pretraining and of training the encoder on the risk; None picks by the number of rows.
         configs: settings of single stages, as a stage's Config object or a dictionary of the fields to change:
             ``{"pretrain": PretrainConfig(...), "probe": {"lr": 1e-3}, "loss": {"temperature": 0.3}}``.
-        device: "auto", "cpu", "cuda", …
+        device: "auto" (a GPU if there is one), "cpu", "cuda", …; the ensemble for tables uses the CPU only.
         progress: whether to show progress.
         random_state: seed of everything random: a whole number, None to draw one, or a RandomState to draw it from.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from punce.experiments import EXPERIMENTS
 from punce.experiments.cell import Cell
 from punce.experiments.present import tables
+from punce.experiments.present.figures import pictures
 from punce.experiments.present.grid import Grid, Results
 from punce.experiments.present.markup import Table
 from punce.experiments.scales import find_scale
@@ -15,6 +16,7 @@ from punce.experiments.store import ResultStore
 from .synthetic import fill, level, result, write
 
 LAPTOP = find_scale("laptop1")
+STORED = Path(__file__).parents[2] / "results"
 PUNCE_1K = ("mnist/mlp/1k", "punce")
 
 
@@ -68,6 +70,14 @@ def test_an_encoder_that_stands_in_for_the_papers_is_named(tmp_path: Path) -> No
     assert {row[1].text for row in few_shot.rows} == {"MiniLM-L6 (the paper: RoBERTa)"}
     paper = Results(tmp_path, find_scale("paper")).grid(EXPERIMENTS["table5"])
     assert {row[1].text for row in tables.compact(paper).rows} == {"RoBERTa"}
+
+
+def test_a_figure_says_which_encoder_stands_in_for_the_papers() -> None:
+    frozen = Results(STORED, find_scale("frozen")).grid(EXPERIMENTS["table3"])
+    (figure,) = pictures(frozen)
+    assert "In place of ResNet18: MLP on frozen EfficientNet-Lite0" in figure.caption
+    (figure,) = pictures(Results(STORED, find_scale("laptop")).grid(EXPERIMENTS["table3"]))
+    assert "In place of" not in figure.caption
 
 
 def test_seeds_beyond_those_asked_for_count(tmp_path: Path) -> None:

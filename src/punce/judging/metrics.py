@@ -70,7 +70,12 @@ class MixMetrics:
 
 @dataclass(frozen=True)
 class PUMetrics:
-    """Estimates without negatives. `notes` says where the numbers contradict the assumptions behind them."""
+    """The quality of a fit, estimated from held-out rows: each number is an Estimate with its interval.
+
+    ``metrics_.five["accuracy"]`` is the accuracy over the rows of the fit's `target`; its other keys are recall,
+    precision, f1 and auc. `unlabelled` and `population` hold the numbers that depend on the mix of classes, for either
+    mix. `confidence` is that of the intervals, `notes` says where the numbers contradict the assumptions behind them.
+    """
 
     recall: Estimate
     auc: Estimate

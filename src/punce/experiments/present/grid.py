@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from punce.experiments.cell import Cell
+from punce.experiments.features import upstream
 from punce.experiments.present.paper_numbers import PaperFigure, paper_figure
 from punce.experiments.present.statistics import BySeed, Standing, Summary, standing, summarise
 from punce.experiments.scales import Scale
@@ -110,6 +111,17 @@ class Grid:
         """Row ids in order: those with anything to show, ours or the paper's."""
         shown_places = (place for place in self.all_places if place in self.places or self[place].paper is not None)
         return list(dict.fromkeys(row for row, _ in shown_places))
+
+    def encoder_of(self, row: str) -> str | None:
+        """The encoder that made a row's numbers; at a smaller scale it may be another than the paper's.
+
+        None where rows name no encoder, or the scale has no cell in this row.
+        """
+        cell = next((cell for place, cell in self.cells.items() if place[0] == row), None)
+        if cell is None or "encoder" not in self.experiment.row_heads:
+            return None
+        used, about = shown(cell.encoder.name), upstream(cell.data.source)
+        return f"{used} on {about}" if about else used
 
     def failures(self) -> Iterator[tuple[Place, int, str]]:
         """(place, seed, error) in the table's order."""

@@ -22,6 +22,11 @@ from punce.experiments.scales import Scale
 IMAGES, APPENDIX = Path("images", "results"), Path("results")
 """Folders of the figures and of the appendix, seen from the document."""
 CLAIM_FIGURES = ("claims-mnist", "claims-others")
+_FROZEN = (
+    "At the scale frozen an MLP on features of frozen encoders takes the place of ResNet18 and of AllConv, so claims "
+    "about the two have the same numbers there. These encoders were trained on ImageNet with labels: compare the rows "
+    "of this scale with each other only."
+)
 
 
 def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
@@ -38,8 +43,7 @@ def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
         "## Every claim in a figure",
         *(block for picture in _claim_figures(papers) for block in _shown(picture, IMAGES)),
         "## Every claim in a table",
-        "Each column is a scale and uses its own results alone. An empty place was not measured there. The encoders of "
-        "the scale frozen were trained on ImageNet with labels: compare its rows with each other only.",
+        f"Each column is a scale and uses its own results alone. An empty place was not measured there. {_FROZEN}",
         _matrix(papers, books),
     ]
     return _joined(blocks)
@@ -53,7 +57,7 @@ def doc_appendix(scale: Scale, books: Books) -> dict[Path, str]:
         "For a reader who checks the [results](../results.md): the comparisons behind every claim. "
         f"Written by {_command(scale)}.",
         *(escape_markdown(rule) for rule in RULES),
-        "No comparison mixes two scales. A claim has a line for every scale that measured any of it.",
+        f"No comparison mixes two scales. A claim has a line for every scale that measured any of it. {_FROZEN}",
         _findings([one for one in settled if one.is_papers]),
         "## Beyond the paper",
         _findings([one for one in settled if not one.is_papers]),

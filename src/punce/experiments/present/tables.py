@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from punce.experiments.features import upstream
 from punce.experiments.present.grid import WITHOUT_NEGATIVES, Grid, Measured, columns_are_counts, name_of
 from punce.experiments.present.markup import Cell, Table
 from punce.experiments.present.numbers import (
@@ -50,11 +49,8 @@ def _column_name(grid: Grid, column: str) -> str:
 
 def _row_cells(grid: Grid, row: str) -> tuple[Cell, ...]:
     names = [shown(part) for part in row.split("/")]
-    # A smaller scale may use another encoder than the paper: the table names the one that made the numbers.
-    cell = next((grid.cells[row, column] for column in grid.experiment.columns if (row, column) in grid.cells), None)
-    if cell is not None and "encoder" in grid.experiment.row_heads:
-        where, used = grid.experiment.row_heads.index("encoder"), shown(cell.encoder.name)
-        used = f"{used} on {about}" if (about := upstream(cell.data.source)) else used
+    if (used := grid.encoder_of(row)) is not None:
+        where = grid.experiment.row_heads.index("encoder")
         names[where] = used if used == names[where] else f"{used} (the paper: {names[where]})"
     return tuple(Cell(name) for name in names)
 

@@ -13,6 +13,7 @@ from punce.experiments.present.figures.draw import draw_against, draw_epochs, dr
 from punce.experiments.present.figures.style import as_svg, drawing, for_page
 from punce.experiments.present.grid import Grid
 from punce.experiments.present.settled import Settled
+from punce.experiments.tables import shown
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,16 @@ def pictures(grid: Grid) -> list[Picture]:
     with drawing():
         figure, caption, alt = draw(grid)
         svg = as_svg(figure)
-    return [Picture(name, svg, caption, alt)]
+    return [Picture(name, svg, caption + _stand_ins(grid), alt)]
+
+
+def _stand_ins(grid: Grid) -> str:
+    """A sentence for each encoder that a figure names as the paper does, and another one that made its numbers."""
+    measured = [row for row, column in grid.all_places if grid[row, column].pu_selected]
+    used = {row: encoder for row in measured if (encoder := grid.encoder_of(row)) is not None}
+    named = {row: shown(row.split("/")[grid.experiment.row_heads.index("encoder")]) for row in used}
+    others = dict.fromkeys((named[row], used[row]) for row in used if named[row] != used[row])
+    return "".join(f" In place of {paper}: {own}." for paper, own in others)
 
 
 def claim_pictures(name: str, settled: Sequence[Settled]) -> list[Picture]:

@@ -54,7 +54,7 @@ def draw_claims(settled: Sequence[Settled]) -> tuple[Figure, str, str] | None:
     )
     counts = Counter(line.answer for one in claims for line in one.lines)
     said = ", ".join(f"{counts[answer]} {word}" for answer, word in _WORDS.items())
-    return figure, caption, f"{len(claims)} claims with their differences: {said}."
+    return figure, caption, f"{counts.total()} differences behind {len(claims)} claims: {said}."
 
 
 def _drawn(one: Settled) -> list[Line]:
