@@ -23,8 +23,8 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_WIDTH", 0.05)
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 150)
+    monkeypatch.setattr(module, "_COLOUR", replace(module._COLOUR, width=0.05, fewest_rows=150))
+    monkeypatch.setattr(module, "_GREY", replace(module._GREY, width=0.05, fewest_rows=150))
 
 
 def candidates(x: torch.Tensor, labels: np.ndarray, **changes: Any) -> tuple[Candidates, Any]:
@@ -39,8 +39,10 @@ def labelled(truth: np.ndarray, n: int = 60) -> np.ndarray:
     return labels
 
 
-def test_a_network_joins_small_colour_pictures_and_the_model_keeps_it() -> None:
+@pytest.mark.parametrize("is_grey", [False, True])
+def test_a_network_joins_small_pictures_and_the_model_keeps_it(is_grey: bool) -> None:
     x, truth = pictures(300)
+    x, new = (grey(rows) if is_grey else rows for rows in (x, pictures(50, seed=9)[0]))
     labels = labelled(truth)
     own, settings = candidates(x, labels, epochs=4)
     found = networks(own, Given(x), labels, settings, CPU)
@@ -50,10 +52,14 @@ def test_a_network_joins_small_colour_pictures_and_the_model_keeps_it() -> None:
         found, members=found.members[-1:], held_out={NETWORK + ", own head": found.held_out[f"{NETWORK}, own head"]}
     )
     portfolio = Portfolio.weighed(alone, labels, settings.prior)
-    new, _ = pictures(50, seed=9)
     again = Portfolio.from_state(*portfolio.state())
     np.testing.assert_array_equal(again.score(Given(new)), portfolio.score(Given(new)))
-    assert portfolio.embed(Given(new)).shape == (50, 50)
+    assert len(portfolio.embed(Given(new))) == 50
+
+
+def grey(x: torch.Tensor) -> torch.Tensor:
+    """One channel, higher than wide."""
+    return x[:, :1, :, :12]
 
 
 def test_other_rows_have_none() -> None:
@@ -62,16 +68,18 @@ def test_other_rows_have_none() -> None:
     own, settings = candidates(x, labels)
     few = labelled(truth, 10)
     assert networks(own, Given(x), few, settings, CPU) is own
-    assert networks(own, Given(x[:, :1]), labels, settings, CPU) is own
     assert networks(own, Given(x[:, :, :10]), labels, settings, CPU) is own
+    assert networks(own, Given(x[:, :1, :7]), labels, settings, CPU) is own
+    assert networks(own, Given(x[:, :1]), labelled(truth, 40), settings, CPU) is own
     assert networks(own, Given(x.flatten(1)), labels, settings, CPU) is own
     assert networks(own, Given(x[:100]), labels[:100], settings, CPU) is own
 
 
-def test_held_out_scores_rank_labelled_rows_no_better_than_chance_in_noise() -> None:
+@pytest.mark.parametrize("channels", [1, 3])
+def test_held_out_scores_rank_labelled_rows_no_better_than_chance_in_noise(channels: int) -> None:
     rng, found = np.random.default_rng(0), []
     for seed in range(4):
-        x = torch.from_numpy(rng.integers(0, 256, (200, 3, 16, 16)).astype(np.uint8))
+        x = torch.from_numpy(rng.integers(0, 256, (200, channels, 16, 16)).astype(np.uint8))
         labels = np.repeat([1, 0], [60, 140]).astype(np.int8)
         own, settings = candidates(x, labels, epochs=6, random_state=seed)
         scores = networks(own, Given(x), labels, settings, CPU).held_out[f"{NETWORK}, own head"]
@@ -86,7 +94,7 @@ def test_rows_of_weight_zero_are_not_learned_from(monkeypatch: pytest.MonkeyPatc
     own, settings = candidates(x, labels, epochs=1, weights=weights)
     monkeypatch.setattr(module, "learn_from_teacher", lambda *given, **_: seen.append(given[2]) or _stop())
     with pytest.raises(_StoppedError):
-        module._fold(module._Plan.of(x, 150, settings), own, Given(x), labels, settings, CPU, 0)
+        module._fold(module._Plan.of(module._COLOUR, x, 150, settings), own, Given(x), labels, settings, CPU, 0)
     counted = x[weights > 0].flatten(1).unique(dim=0)
     assert all(bool((row == counted).all(1).any()) for row in seen[0].X.flatten(1))
 
@@ -102,9 +110,10 @@ def _stop() -> None:
 def test_larger_pictures_are_reduced_and_cost_epochs() -> None:
     settings = replace(SETTINGS, epochs=None)
     large, small = (
-        module._Plan.of(torch.zeros(3, 3, side, side, dtype=torch.uint8), 40_000, settings) for side in (128, 32)
+        module._Plan.of(module._COLOUR, torch.zeros(3, 3, side, side, dtype=torch.uint8), 40_000, settings)
+        for side in (128, 32)
     )
     assert (large.factor, small.factor) == (4, 1)
     assert large.in_words(3)["pixels"] == [32, 32]
-    middle = module._Plan.of(torch.zeros(3, 3, 48, 48, dtype=torch.uint8), 40_000, settings)
+    middle = module._Plan.of(module._COLOUR, torch.zeros(3, 3, 48, 48, dtype=torch.uint8), 40_000, settings)
     assert middle.config.own_epochs < small.config.own_epochs

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from punce.views import counter
-from punce.views.taught import TaughtView
+from punce.views.image import digit
+from punce.views.taught import TaughtView, WritingView, view_from_state
 
 PICTURES = torch.randint(256, (40, 3, 16, 16), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
 
@@ -79,6 +80,20 @@ def test_a_change_is_a_function_of_seed_epoch_and_row() -> None:
 
 def test_bytes_and_shares_of_one_are_the_same_picture_and_the_state_comes_back() -> None:
     view = TaughtView.fit(PICTURES, is_mirrored=True)
-    again = TaughtView.from_tensors(view.tensors(), {"mirrored": view.is_mirrored})
+    again = view_from_state(*view.state())
     torch.testing.assert_close(again.clean(PICTURES.float() / 255), view.clean(PICTURES))
     torch.testing.assert_close(again.mirrored(PICTURES), view.clean(PICTURES.flip(3)))
+
+
+def test_writing_is_turned_a_little_or_a_lot_and_never_mirrored() -> None:
+    """One half of a pair of views of the same keys, so that the arithmetic is that of the tested image views."""
+    writing = PICTURES[:, :1]
+    view, rows = WritingView.fit(writing), torch.arange(40)
+    fitted = digit().fit(writing)
+    torch.testing.assert_close(view.clean(writing), fitted.clean(writing))
+    torch.testing.assert_close(view.mirrored(writing), view.clean(writing))
+    first = counter.row_keys(rows, seed=5, epoch=2, view=0)
+    torch.testing.assert_close(view.changed(writing, first), fitted.plan(40, 5, 2).apply(writing, rows)[0])
+    little, lot = ((change(writing, first) - view.clean(writing)).abs().mean() for change in (view.moved, view.changed))
+    assert 0 < little < lot
+    assert view_from_state(*view.state()) == view

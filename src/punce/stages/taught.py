@@ -31,7 +31,7 @@ from punce.stages.scorer import UNUSED_PARTS, Scorer, check_pu_rows
 from punce.training.loop import Batch, Objective, Stage, TrainingConfig, train
 from punce.training.run import Outputs, Stateful, fingerprint, weights_fingerprint
 from punce.views import counter
-from punce.views.taught import TaughtView
+from punce.views.taught import PicturesTaught
 
 _SURE = 0.9  # probability from which the running mean teaches
 _KEPT = 0.99  # share of the running mean that a step keeps
@@ -69,7 +69,7 @@ class Lesson:
 
 
 def learn_from_teacher(
-    encoder: Encoder, view: TaughtView, lesson: Lesson, config: TaughtConfig, **outputs: Unpack[Outputs]
+    encoder: Encoder, view: PicturesTaught, lesson: Lesson, config: TaughtConfig, **outputs: Unpack[Outputs]
 ) -> LinearHead:
     """Train `encoder` in place and return the head on its features of ``view.clean``."""
     check_pu_rows(lesson.X, lesson.labels, "a taught network")
@@ -86,7 +86,7 @@ class _OnPictures(Stage):
     """No row is held out here: the caller holds rows out of all stages."""
 
     def __init__(
-        self, model: Scorer, view: TaughtView, lesson: Lesson, config: TaughtConfig, stream: int, **settings: Any
+        self, model: Scorer, view: PicturesTaught, lesson: Lesson, config: TaughtConfig, stream: int, **settings: Any
     ) -> None:
         super().__init__(model, lesson.labels, config, lesson.X.device, **settings)
         self.scorer, self.view, self.X, self.lesson, self._stream = model, view, lesson.X, lesson, stream
@@ -112,7 +112,7 @@ class _Taught(_OnPictures):
 
     name = "taught"
 
-    def __init__(self, model: Scorer, view: TaughtView, lesson: Lesson, config: TaughtConfig) -> None:
+    def __init__(self, model: Scorer, view: PicturesTaught, lesson: Lesson, config: TaughtConfig) -> None:
         super().__init__(model, view, lesson, config, _LITTLE)
 
     def inputs(self, batch: Batch) -> Tensor:
@@ -129,7 +129,7 @@ class _Consistent(_OnPictures):
 
     name = "consistent"
 
-    def __init__(self, model: Scorer, view: TaughtView, lesson: Lesson, config: TaughtConfig) -> None:
+    def __init__(self, model: Scorer, view: PicturesTaught, lesson: Lesson, config: TaughtConfig) -> None:
         super().__init__(model, view, lesson, config, _LOT, labelled_share=_LABELLED_SHARE)
         self._risk = NNPU(lesson.prior)
         self._mean = deepcopy(model).requires_grad_(False).eval()

@@ -76,6 +76,19 @@ class Image:
         scaling = _scaling(self, x)
         return x.to(torch.float32) * scaling.step + scaling.low
 
+    def moved(self, x: Tensor, keys: Tensor) -> Tensor:
+        """One crop, flip and affine map of each image, normalised, with the colours that it has.
+
+        Shape: x (b, C, H, W), keys (b,) as :func:`punce.views.counter.row_keys` makes them -> (b, C, H, W) float32.
+        """
+        scaling, (height, width) = _scaling(self, x), x.shape[2:]
+        places = geometry.matrices(geometry.draw(keys.cpu(), height, width, self), height, width).to(x.device)
+        grid = geometry.sampling_grid(places, geometry.pixel_centres(height, width, x.device))
+        pixels = grid_sample(x.to(torch.float32), grid, padding_mode=self.padding, align_corners=False)
+        out = pixels.mul_(scaling.step).add_(scaling.low)
+        _clamp(out, scaling.bounds)
+        return out
+
 
 @dataclass(frozen=True)
 class ImagePlan:

@@ -1,8 +1,13 @@
-"""Small pictures as a network that a teacher teaches sees them: whitened, and changed a little or a lot.
+"""Small pictures as a network that a teacher teaches sees them: changed a little or a lot.
 
+Colour pictures are whitened, which takes out what neighbouring pixels share, so that a network trains in fewer steps.
 Little: shifted by up to two pixels and, where mirror images mean the same, mirrored. A lot: also recoloured, with a
-grey square somewhere. Whitening takes out what neighbouring pixels share, so that a network trains in fewer steps. A
-change is a function of the seed, the epoch and the row alone, as those of all views are.
+grey square somewhere.
+
+Grey pictures are standardised. They are mostly writing and drawings: little is a small turn, slant and enlargement, a
+lot a larger one, and nothing is mirrored. A grey square made networks on MNIST worse.
+
+A change is a function of the seed, the epoch and the row alone, as those of all views are.
 
 Shapes: b pictures of C channels (1 or 3), H × W pixels.
 """
@@ -11,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, pad, unfold
 
 from punce.views import counter
+from punce.views.image import Image, digit
 
 _SIDE = 2  # of the patches that are whitened, in pixels
 _ROWS, _LEAST = 2000, 1e-3  # pictures that the whitening is learned from, and what is added to every variance
@@ -25,6 +31,8 @@ _SHIFT = 2  # pixels
 _CONTRAST, _SHADE = 0.4, 0.2
 _HOLE = 4  # the square covers up to half a side: a quarter of it to each side of its centre
 _STREAM = 3
+_SMALL_MOVES: dict[str, Any] = {"crop_scale": (0.7, 1.0), "degrees": 10.0, "zoom": (0.9, 1.1), "shear": 5.0}
+_MIRRORED, _MEAN, _STD = "mirrored", "mean", "std"  # keys of a saved view
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +87,55 @@ class TaughtView:
     def __repr__(self) -> str:
         return f"TaughtView(is_mirrored={self.is_mirrored})"
 
-    def tensors(self) -> dict[str, Tensor]:
-        """What was learned."""
-        return {"kernel": self.kernel, "bias": self.bias}
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What was learned, as tensors and as JSON."""
+        return {"kernel": self.kernel, "bias": self.bias}, {_MIRRORED: self.is_mirrored}
+
+
+@dataclass(frozen=True)
+class WritingView:
+    """Grey pictures, by the mean and deviation of their pixels. Shape: (b, 1, H, W) -> (b, 1, H, W)."""
+
+    mean: float
+    std: float
+    is_mirrored: ClassVar[bool] = False
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> TaughtView:
-        """Inverse of :meth:`tensors`."""
-        return cls(tensors["kernel"], tensors["bias"], bool(content["mirrored"]))
+    def fit(cls, x: Tensor) -> WritingView:
+        """Learn mean and deviation; labels are not looked at."""
+        fitted = digit().fit(x)
+        return cls(fitted.mean[0], fitted.std[0])
+
+    def clean(self, x: Tensor) -> Tensor:
+        """The pictures as they are, standardised."""
+        return self._view().clean(x)
+
+    mirrored = clean  # writing has no mirror image that means the same
+
+    def moved(self, x: Tensor, keys: Tensor) -> Tensor:
+        """Changed a little. Shape: keys (b,), as :func:`punce.views.counter.row_keys` makes them."""
+        return self._view(**_SMALL_MOVES).moved(x, keys)
+
+    def changed(self, x: Tensor, keys: Tensor) -> Tensor:
+        """Changed a lot."""
+        return self._view().moved(x, keys)
+
+    def _view(self, **options: Any) -> Image:
+        return digit(mean=(self.mean,), std=(self.std,), **options)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What was learned, as tensors and as JSON."""
+        return {}, {_MEAN: self.mean, _STD: self.std}
+
+
+PicturesTaught = TaughtView | WritingView
+
+
+def view_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> PicturesTaught:
+    """Inverse of the views' `state`."""
+    if _MEAN in content:
+        return WritingView(float(content[_MEAN]), float(content[_STD]))
+    return TaughtView(tensors["kernel"], tensors["bias"], bool(content[_MIRRORED]))
 
 
 def _unit(x: Tensor) -> Tensor:

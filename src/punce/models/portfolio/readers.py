@@ -19,7 +19,7 @@ from punce.models.portfolio.patches import Patches
 from punce.models.route import State, under
 from punce.stages.probe import extract_features
 from punce.views import View, build_view
-from punce.views.taught import TaughtView
+from punce.views.taught import PicturesTaught, view_from_state
 
 Values = npt.NDArray[np.float32]
 _DIRECTIONS, _ENCODER = "directions.", "encoder."
@@ -128,14 +128,14 @@ class Learned:
 
 @dataclass(frozen=True)
 class TaughtReader:
-    """The features of a network that students taught: the mean of a picture's and its mirror image's.
+    """The features of a network that students taught: where mirrored, the mean of a picture's and its mirror image's.
 
     Shape: (n, C, H, W) -> (n, M).
     """
 
     encoder: Encoder
     spec: dict[str, Any]
-    view: TaughtView
+    view: PicturesTaught
     factor: int = 1
     """By which pictures are reduced before the encoder sees them."""
 
@@ -155,8 +155,8 @@ class TaughtReader:
     def state(self) -> State:
         """Weights as tensors; encoder and view as JSON."""
         own = {f"{_ENCODER}{k}": v.detach().cpu().contiguous() for k, v in self.encoder.state_dict().items()}
-        view = {_TAUGHT: {"mirrored": self.view.is_mirrored}}
-        return own | self.view.tensors(), {"encoder": self.spec, "factor": self.factor, **view}
+        tensors, view = self.view.state()
+        return own | tensors, {"encoder": self.spec, "factor": self.factor, _TAUGHT: view}
 
 
 Reader = Raw | Patched | Learned | Counted | TaughtReader
@@ -167,7 +167,7 @@ def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any])
     if content.get(_COUNTED):
         return Counted()
     if _TAUGHT in content:
-        view = TaughtView.from_tensors(tensors, content[_TAUGHT])
+        view = view_from_state(tensors, content[_TAUGHT])
         return TaughtReader(_built(tensors, content["encoder"]), content["encoder"], view, int(content["factor"]))
     arrays = {name: tensor.numpy() for name, tensor in under(tensors, _DIRECTIONS).items()}
     directions = Directions.from_arrays(arrays)
