@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,17 @@ def test_options_of_reading_reach_every_command(
 
 
 # --- pictures that cannot be read -------------------------------------------------------------------------------------
+
+
+def test_a_run_is_named_after_the_file_and_not_after_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("shop.db")) as shop:
+        rows().to_sql("2026.May", shop, index=False)
+    monkeypatch.setattr(sys, "argv", ["punce", "fit", "shop.db::2026.May", "--label", "y", "--dry-run"])
+    main()
+    assert "write runs/shop;" in capsys.readouterr().out
 
 
 def pictures(folder: Path, n: int) -> Path:
