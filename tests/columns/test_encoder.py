@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punce.columns.encoder import FIRST_CATEGORY, CategoryColumn
+from punce.columns.fitted import FIRST_CATEGORY, CategoryColumn
 from punce.columns.kinds import column_kind
 from punce.data import TableEncoder
 from punce.errors import InputError

@@ -125,9 +125,6 @@ def test_options_of_reading_reach_every_command(
     assert pd.read_csv("out.csv")["probability"].to_numpy() == pytest.approx(expected)
 
 
-# --- pictures that cannot be read -------------------------------------------------------------------------------------
-
-
 def test_a_run_is_named_after_the_file_and_not_after_its_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,6 +134,9 @@ def test_a_run_is_named_after_the_file_and_not_after_its_table(
     monkeypatch.setattr(sys, "argv", ["punce", "fit", "shop.db::2026.May", "--label", "y", "--dry-run"])
     main()
     assert "write runs/shop;" in capsys.readouterr().out
+
+
+# --- pictures that cannot be read -------------------------------------------------------------------------------------
 
 
 def pictures(folder: Path, n: int) -> Path:

@@ -16,7 +16,8 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from punce.columns.dense import DenseColumns
-from punce.columns.encoder import CategoryColumn, EncodedTable, TableEncoder
+from punce.columns.encoder import EncodedTable, TableEncoder
+from punce.columns.fitted import CategoryColumn
 from punce.columns.sparse import frame_from_sparse
 from punce.errors import InputError
 from punce.judging.importance import (

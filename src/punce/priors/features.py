@@ -21,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 
 from punce.columns.bins import quantile_bins
 from punce.columns.counts import counted
-from punce.columns.encoder import FIRST_CATEGORY, UNKNOWN, EncodedTable, TableEncoder
+from punce.columns.encoder import EncodedTable, TableEncoder
+from punce.columns.fitted import FIRST_CATEGORY, UNKNOWN
 from punce.columns.given import is_missing, is_text, plain_rows
 from punce.columns.one_hot import common_codes, has_code
 from punce.errors import InputError, number_of
