@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.columns.fitted import (
+    LARGEST_SINGLE,
     LEFT_OUT,
     MISSING,
     CategoryColumn,
@@ -45,7 +46,6 @@ from punce.columns.number_forms import NumberForms, find_forms
 from punce.errors import InputError, number_of
 
 _FORMAT = 1
-_FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
 _LOSSES = (LEFT_OUT["unsupported"], LEFT_OUT["text"])  # columns that may say something about the class
@@ -154,21 +154,25 @@ class TableEncoder:
             notes.append(f"{are} new and ignored: {first_of(list(map(repr, extra)))}")
         return EncodedTable(values, self.categorical, self.names, tuple(notes), empty)
 
-    def unscaled(self, frame: pd.DataFrame) -> EncodedTable:
+    def unscaled(self, frame: pd.DataFrame, *, is_resolved: bool = False) -> EncodedTable:
         """The columns as :meth:`transform` reads them, before it scales them and fills gaps.
 
         For a model that scales by itself but must see the same table: numbers and the parts of dates in their own
-        units, categories as codes, and NaN for everything that is missing.
+        units, categories as codes, and NaN for everything that is missing. Where `is_resolved`, a column that single
+        precision would make (nearly) constant is counted from its median: times of one hour in seconds since 1970.
         """
-        frame = self._complete(frame, [])
+        notes: list[str] = []
+        frame = self._complete(frame, notes)
         names = [name for column in self.columns for name in raw_names(column)]
         categorical = np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in raw_names(c)])
         values = np.empty((len(frame), len(names)), dtype=np.float32)
-        for place, (part, raw) in enumerate(self._parts(frame, [])):
-            values[:, place] = (
-                np.where(raw == MISSING, np.nan, raw) if part is None else np.clip(raw, -_FLOAT32, _FLOAT32)
-            )
-        return EncodedTable(values, categorical, tuple(names))
+        for place, (part, raw) in enumerate(self._parts(frame, notes)):
+            if part is None:
+                values[:, place] = np.where(raw == MISSING, np.nan, raw)
+            else:
+                shift = part.median if is_resolved and part.is_lost_in_single_precision else 0.0
+                values[:, place] = np.clip(raw - shift, -LARGEST_SINGLE, LARGEST_SINGLE)
+        return EncodedTable(values, categorical, tuple(names), tuple(notes))
 
     def _parts(self, frame: pd.DataFrame, notes: list[str]) -> Iterator[tuple[NumberColumn | None, Floats]]:
         """Every column of numbers, every part of a date, every column of codes (None), as read from the frame."""
@@ -179,6 +183,7 @@ class TableEncoder:
             elif isinstance(column, NumberColumn):
                 values = numbers(series)
                 _note_lost(column.name, series, np.isnan(values), "number", notes)
+                _note_huge(column.name, values, notes)
                 yield column, values
             else:
                 stamps = dates_also_iso(series, column.format)
@@ -237,6 +242,15 @@ def _note_lost(
         )
     are = number_of(int(lost.sum()), f"value is no {what}{like} and counts", f"values are no {what}{like} and count")
     notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")
+
+
+def _note_huge(name: str, values: Floats, notes: list[str]) -> None:
+    """Numbers that are cut off: a column of them is better given in another unit."""
+    beyond = int(((values > LARGEST_SINGLE) | (values < -LARGEST_SINGLE)).sum())
+    if beyond:
+        are = number_of(beyond, "value is", "values are")
+        what = f"{are} beyond ±{LARGEST_SINGLE:g}, where single precision ends, and may be read as that"
+        notes.append(f"column {name!r}: {what}; give the column in a larger unit, or its logarithms")
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -27,6 +27,8 @@ MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
 _MOST_CATEGORIES = 1_000  # rarer ones are read as unknown: a model learns nothing from a few rows each
 _TAIL = 0.005  # at either end
 LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
+LARGEST_SINGLE = 1e38  # near the largest number of single precision
+_STEPS = 256  # numbers of single precision that a scale must hold, or what is in it is lost
 _SHOWN = 5
 _SOME_DAY = datetime.datetime(2024, 12, 31)
 LEFT_OUT = {
@@ -47,6 +49,12 @@ class NumberColumn:
     indicator: bool
     part: str = ""
     kind: Literal["number"] = "number"
+
+    @property
+    def is_lost_in_single_precision(self) -> bool:
+        """Whether its values lie so close together, and so far from 0, that float32 would make many of them equal."""
+        largest = min(abs(self.median), LARGEST_SINGLE)
+        return float(np.spacing(np.float32(largest))) * _STEPS > self.scale
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,10 @@ def category_codes(column: CategoryColumn, series: pd.Series[Any], notes: list[s
     if (other := known.isna() & names.notna()).any():  # a second look is slow, and seldom needed
         known[other] = respelled(names[other], column.categories).map(lookup)
     codes = np.array(known.fillna(UNKNOWN), dtype=np.float64)
-    codes[series.isna().to_numpy()] = MISSING
+    is_missing = series.isna()
+    if "" not in lookup:  # a CSV file has no other way to write a gap, and the same rows must be read alike
+        is_missing |= names == ""
+    codes[is_missing.to_numpy()] = MISSING
     unknown = codes == UNKNOWN
     if unknown.any():
         seen = names[unknown].unique()[:_SHOWN].tolist()

@@ -94,7 +94,7 @@ class TableRoute:
         if frame.shape[1] < (width := np.shape(X)[1]):
             what = f"the {frame.shape[1]} of {width} sparse columns with the most non-zero rows were read"
             self._notes += (f"{what}; all of them would not fit into memory when dense",)
-        return self._encoder.unscaled(frame)
+        return self._encoder.unscaled(frame, is_resolved=True)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted: every row's held-out score comes from members that did not see it."""

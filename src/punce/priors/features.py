@@ -121,7 +121,7 @@ def _from_frame(frame: pd.DataFrame) -> Rows:
     left_out = len(encoder.left_out)
     said = number_of(left_out, "column was left out, as it says", "columns were left out, as they say")
     notes = (f"{said} nothing or cannot be read",) if left_out else ()
-    return _from_table(encoder.unscaled(frame), notes)
+    return _from_table(encoder.unscaled(frame, is_resolved=True), notes)
 
 
 def _from_table(table: EncodedTable, notes: tuple[str, ...] = ()) -> Rows:
