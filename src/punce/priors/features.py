@@ -141,7 +141,8 @@ def _from_numbers(values: npt.NDArray[Any]) -> Rows:
     matrix = _two_dimensional(values)
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got an array of {matrix.dtype}")
-    as_float = matrix.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # refused below
+        as_float = matrix.astype(np.float32, copy=False)
     infinite = np.isinf(as_float)
     if infinite.any():
         row, column = (int(i) for i in np.argwhere(infinite)[0])
