@@ -9,7 +9,7 @@ import typer
 
 from punce.cli import reading
 from punce.cli.importing import without_collection
-from punce.errors import number_of
+from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from punce.product.predict import PredictOutcome
@@ -42,6 +42,8 @@ def predict(
 
     for path in (run, file_and_table(data)[0]):  # before the seconds that importing torch takes
         existing(path)
+    if run.is_file():
+        raise InputError(f"{run} is a file; the folder of a run comes first: punce predict RUN DATA")
     wanted = _share(share)
     written = {name: ctx.params[name] for name in reading.FILE}
     options: dict[str, Any] = {"share": wanted, "batch_rows": batch_rows, "written": written}
@@ -76,7 +78,6 @@ def _is_folder_for(data: Path, out: Path | None) -> bool:
 
 
 def _share(given: str | None) -> float | Literal["auto"] | None:
-    from punce.errors import InputError
     from punce.scenario import check_prior
 
     if given is None:
