@@ -226,6 +226,19 @@ def test_truth_values_with_a_gap_are_the_same_in_every_spelling(first: list[obje
     assert table.notes == ()
 
 
+@pytest.mark.parametrize("later", [["yes", "no"], ["Y ", "n"], ["t", "F"], ["1", "no"], [1, 0], ["True", "false"]])
+def test_truth_values_without_a_gap_are_the_same_in_every_spelling(later: list[object]) -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"vip": [True, False, False] * 10, "n": np.arange(30)}))
+    expected = encoder.transform(pd.DataFrame({"vip": [True, False] * 15, "n": np.arange(30)}))
+    table = encoder.transform(pd.DataFrame({"vip": later * 15, "n": np.arange(30)}))
+    np.testing.assert_array_equal(table.values, expected.values)
+    assert table.notes == ()
+    with pytest.raises(InputError, match="'n' held numbers"):  # a column of other numbers has no yes and no
+        encoder.transform(pd.DataFrame({"vip": later * 15, "n": ["yes", "no"] * 15}))
+    some = encoder.transform(pd.DataFrame({"vip": ["yes", "perhaps", "True"], "n": [1, 2, 3]}))
+    assert "2 values are no number and count as missing, e.g. ['yes', 'perhaps']" in some.notes[0]
+
+
 def test_a_word_is_no_truth_value_among_other_categories() -> None:
     encoder = TableEncoder.fit(pd.DataFrame({"axis": ["x", "y", "z", None] * 10}))
     assert "unknown categories such as ['1']" in encoder.transform(pd.DataFrame({"axis": ["x", 1]})).notes[0]

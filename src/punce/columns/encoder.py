@@ -41,6 +41,7 @@ from punce.columns.kinds import (
     missing_values,
     numbers,
     refuse_duplicates,
+    truth_values,
 )
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.errors import InputError, number_of
@@ -181,7 +182,8 @@ class TableEncoder:
             if isinstance(column, CategoryColumn):
                 yield None, category_codes(column, series, notes)
             elif isinstance(column, NumberColumn):
-                values = numbers(series)
+                truths = truth_values(series) if column.may_be_truth else None
+                values = numbers(series) if truths is None else truths
                 _note_lost(column.name, series, np.isnan(values), "number", notes)
                 _note_huge(column.name, values, notes)
                 yield column, values

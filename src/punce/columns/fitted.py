@@ -29,6 +29,7 @@ _TAIL = 0.005  # at either end
 LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
 LARGEST_SINGLE = 1e38  # near the largest number of single precision
 _STEPS = 256  # numbers of single precision that a scale must hold, or what is in it is lost
+_LARGEST_OF_TRUTH = 0.5 + 1e-9  # the deviation of as many 0 as 1; every other mix has a smaller one
 _SHOWN = 5
 _SOME_DAY = datetime.datetime(2024, 12, 31)
 LEFT_OUT = {
@@ -49,6 +50,11 @@ class NumberColumn:
     indicator: bool
     part: str = ""
     kind: Literal["number"] = "number"
+
+    @property
+    def may_be_truth(self) -> bool:
+        """Whether its numbers can have been 0 and 1 alone, as those of True and False are."""
+        return self.median in (0.0, 0.5, 1.0) and self.scale <= _LARGEST_OF_TRUTH
 
     @property
     def is_lost_in_single_precision(self) -> bool:
