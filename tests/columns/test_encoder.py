@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from punce.columns.encoder import FIRST_CATEGORY, CategoryColumn
+from punce.columns.fitted import FIRST_CATEGORY, CategoryColumn
 from punce.columns.kinds import column_kind
 from punce.data import TableEncoder
 from punce.errors import InputError
@@ -78,6 +78,27 @@ def test_the_largest_numbers_do_not_overflow() -> None:
     values = TableEncoder.fit(frame).transform(frame).values
     assert np.isfinite(values).all()
     assert values[0] > values[2] > values[1]
+
+
+def test_numbers_beyond_single_precision_are_told() -> None:
+    frame = pd.DataFrame({"a": [1e39, -2e50, *np.arange(40.0)], "b": np.arange(42.0)})
+    encoder = TableEncoder.fit(frame)
+    for table in (encoder.transform(frame), encoder.unscaled(frame), encoder.unscaled(frame, is_resolved=True)):
+        (note,) = table.notes
+        assert note.startswith("column 'a': 2 values are beyond ±1e+38, where single precision ends")
+    assert encoder.transform(frame[5:]).notes == ()
+
+
+def test_numbers_close_together_and_far_from_zero_are_told_apart() -> None:
+    """A prior that is estimated without them would be that of another table than the one the model learns from."""
+    seconds = np.arange(60) % 20
+    frame = pd.DataFrame({"time": 1_700_000_000 + seconds, "year": 1990 + seconds, "x": 0.1 * seconds})
+    encoder = TableEncoder.fit(frame)
+    own = encoder.unscaled(frame).values
+    assert len(np.unique(own[:, 0])) == 1  # in its own unit there is no other float32
+    resolved = encoder.unscaled(frame, is_resolved=True).values
+    np.testing.assert_array_equal(resolved[:, 0], seconds - np.median(seconds))
+    np.testing.assert_array_equal(resolved[:, 1:], own[:, 1:])  # nothing is gained by a change
 
 
 def test_codes_do_not_depend_on_the_order_of_rows() -> None:
@@ -203,6 +224,19 @@ def test_truth_values_with_a_gap_are_the_same_in_every_spelling(first: list[obje
     table = encoder.transform(pd.DataFrame({"vip": later}))
     assert np.array_equal(table.values, encoder.transform(pd.DataFrame({"vip": first})).values)
     assert table.notes == ()
+
+
+@pytest.mark.parametrize("later", [["yes", "no"], ["Y ", "n"], ["t", "F"], ["1", "no"], [1, 0], ["True", "false"]])
+def test_truth_values_without_a_gap_are_the_same_in_every_spelling(later: list[object]) -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"vip": [True, False, False] * 10, "n": np.arange(30)}))
+    expected = encoder.transform(pd.DataFrame({"vip": [True, False] * 15, "n": np.arange(30)}))
+    table = encoder.transform(pd.DataFrame({"vip": later * 15, "n": np.arange(30)}))
+    np.testing.assert_array_equal(table.values, expected.values)
+    assert table.notes == ()
+    with pytest.raises(InputError, match="'n' held numbers"):  # a column of other numbers has no yes and no
+        encoder.transform(pd.DataFrame({"vip": later * 15, "n": ["yes", "no"] * 15}))
+    some = encoder.transform(pd.DataFrame({"vip": ["yes", "perhaps", "True"], "n": [1, 2, 3]}))
+    assert "2 values are no number and count as missing, e.g. ['yes', 'perhaps']" in some.notes[0]
 
 
 def test_a_word_is_no_truth_value_among_other_categories() -> None:
@@ -420,6 +454,21 @@ def test_numbers_that_come_as_written_text_next_week() -> None:
     np.testing.assert_array_equal(encoder.transform(written).values, encoder.transform(plain).values)
     odd = encoder.transform(pd.DataFrame({"a": ["1,5"] * 30 + ["?"]}))
     assert odd.notes == ("column 'a': 1 value is no number and counts as missing, e.g. ['?']",)
+
+
+def test_an_empty_text_is_a_gap_unless_the_fit_knew_it_as_a_category() -> None:
+    """A CSV file has no empty texts: the same rows from another kind of file must have the same codes."""
+    towns = ["Bonn", "Köln", None, "Bonn"] * 3
+    empty = [town or "" for town in towns]
+    encoder = TableEncoder.fit(pd.DataFrame({"town": towns}))
+    expected = encoder.transform(pd.DataFrame({"town": towns}))
+    for gap in ("", "  "):
+        table = encoder.transform(pd.DataFrame({"town": [town or gap for town in towns]}))
+        np.testing.assert_array_equal(table.values, expected.values)
+        assert table.notes == ()
+        np.testing.assert_array_equal(table.empty, [town is None for town in towns])
+    known = TableEncoder.fit(pd.DataFrame({"town": empty}))
+    assert set(known.transform(pd.DataFrame({"town": empty})).values[:, 0]) == {2.0, 3.0, 4.0}
 
 
 def test_rare_categories_of_the_fit_are_not_called_unknown() -> None:

@@ -246,6 +246,12 @@ def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
     report = check(dataclasses.replace(data, features=broken))
     assert _codes(report)["non_finite"] == {"11", "90"}
     assert not report.ok
+    assert "2 rows hold NaN or infinity, first rows 11, 90" in [finding.message for finding in report.findings]
+    large = values.astype(np.float64)
+    large[5, 1] = 1e39  # infinite in single precision, in which it would be learned from
+    report = check(dataclasses.replace(data, features=large))
+    (found,) = (finding for finding in report.findings if finding.code == "non_finite")
+    assert found.message == "1 row holds NaN, infinity or numbers beyond ±3.4e38, first rows 5"
 
 
 def test_texts_empty_and_equal() -> None:

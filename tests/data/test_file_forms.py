@@ -194,6 +194,24 @@ def test_a_workbook_without_a_header(tmp_path: Path) -> None:
         read(tmp_path / "n.xlsx", "label")
 
 
+def test_a_title_above_the_table_is_noticed(tmp_path: Path) -> None:
+    mend = "remove what stands above the names of the columns"
+    path = tmp_path / "t.csv"
+    path.write_text("# sales of May\n\n" + rows().to_csv(index=False))
+    with pytest.raises(InputError, match=f"line 3: 4 cells where the header names only '# sales of May'; {mend}"):
+        read(path, "label")
+    path.write_text("sales of May,,,\n" + rows().to_csv(index=False))
+    with pytest.raises(InputError, match=f"no column 'label'.*its first line holds only 'sales of May': {mend}"):
+        read(path, "label")
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        rows().to_excel(book, index=False, startrow=2)
+        book.book.active["A1"] = "sales of May"
+    with pytest.raises(InputError, match=f"no column 'label'.*its first line holds only 'sales of May': {mend}"):
+        read(tmp_path / "t.xlsx", "label")
+    path.write_text(",label\n0,1\n1,0\n")  # a Series with its index
+    assert read(path, "label").notes == ()
+
+
 # --- lines that are not as they should be -----------------------------------------------------------------------------
 
 
@@ -401,3 +419,23 @@ def test_a_cell_may_hold_a_whole_document(tmp_path: Path) -> None:
     frame = pd.DataFrame({"text": ["word " * 40_000] * 3, "label": [1, 0, 0]})
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert read(tmp_path / "t.csv", "label").features[0] == frame["text"][0]
+
+
+@pytest.mark.parametrize("content", ["{}", '{"a": 1, "label": 1}', '{"a": {"b": 1}, "label": 1}'])
+def test_one_row_as_one_object_is_a_row(content: str, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(content)
+    if content == "{}":
+        with pytest.raises(InputError):
+            read(tmp_path / "t.json")
+    else:
+        assert len(read(tmp_path / "t.json")) == 1
+
+
+def test_a_table_in_one_object_is_refused_as_such(tmp_path: Path) -> None:
+    rows().to_json(tmp_path / "t.json")  # by columns: pandas' default
+    said = r"t.json holds one object for each column, not one for each row; .*orient='records', lines=True"
+    with pytest.raises(InputError, match=said):
+        read(tmp_path / "t.json", "label")
+    (tmp_path / "t.json").write_text(json.dumps({"rows": rows().to_dict("records")}))
+    with pytest.raises(InputError, match="holds a list of objects under 'rows', not one for each row"):
+        read(tmp_path / "t.json", "label")

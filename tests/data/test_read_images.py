@@ -237,6 +237,28 @@ def test_a_label_column_beside_subfolders_has_no_effect(tmp_path: Path) -> None:
         read(tmp_path, "fraud")
 
 
+def test_a_csv_that_is_not_about_labels_changes_nothing(tmp_path: Path) -> None:
+    _folder(tmp_path / "labelled", 2)
+    _folder(tmp_path / "unlabelled", 3)
+    names = [f"labelled/{k}.png" for k in range(2)] + [f"unlabelled/{k}.png" for k in range(3)]
+    for rows, header in ((dict.fromkeys(names, "a"), "file,camera"), ({"a": 2}, "camera,price")):
+        _csv(tmp_path, rows, header)
+        data = read(tmp_path)
+        assert data.labels is not None
+        assert dict(zip(data.ids, data.labels.tolist(), strict=True)) == {name: int(name[0] == "l") for name in names}
+    _csv(_folder(tmp_path / "new", 3), {"a": 2}, "camera,price")
+    assert len(stream(tmp_path / "new").labels or ()) == 0
+    assert len(read(tmp_path / "new")) == 3
+
+
+def test_a_table_of_labels_whose_column_is_not_named(tmp_path: Path) -> None:
+    _folder(tmp_path / "pictures")
+    table = _csv(tmp_path, {f"{k}.png": int(k < 2) for k in range(6)}, "file,fraud")
+    with pytest.raises(InputError, match=r"labels.csv has the columns \['file', 'fraud'\]; name the one .*--label"):
+        read(tmp_path / "pictures", labels=table)
+    assert read(tmp_path / "pictures", "fraud", labels=table).labels is not None
+
+
 def test_many_pictures_are_kept_in_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_memory = read(_folder(tmp_path / "pictures")).load()
     monkeypatch.setattr(image_files, "_MOST_IN_MEMORY", 1_000)

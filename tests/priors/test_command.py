@@ -94,6 +94,34 @@ def test_row_numbers_and_infinities_are_read_as_fit_reads_them(table: Path, tmp_
     assert shares[0] == pytest.approx(0.3, abs=0.15)
 
 
+def test_a_column_far_from_zero_says_as_much_as_one_near_it(table: Path, tmp_path: Path) -> None:
+    """Thousandths of a second since 1970 are all one number in single precision."""
+    frame = pd.read_csv(table)
+    ticks = (1000 * frame["a"]).round()
+    near, far = tmp_path / "near.csv", tmp_path / "far.csv"
+    frame.assign(a=ticks - ticks.median()).to_csv(near, index=False)
+    frame.assign(a=(ticks + 1_700_000_000_000).astype(int)).to_csv(far, index=False)
+    records = []
+    for path in (near, far):
+        options = ("--label", "seen", "--positive", "fraud", "--method", "bbe", "--out", str(tmp_path / "e.json"))
+        run(str(path), *options)
+        record = json.loads((tmp_path / "e.json").read_text())
+        records.append((record["value"], record["low"], record["high"]))
+    assert records[0] == records[1]
+
+
+def test_columns_that_are_left_out_or_read_in_one_of_two_ways_are_told(table: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(table)
+    rng = np.random.default_rng(0)
+    frame["when"] = [f"{day}/{month}/2024" for day, month in rng.integers(1, 12, (len(frame), 2))]
+    frame["comment"] = [" ".join(rng.choice(["red", "blue", "large", "small", "house"], 9)) for _ in frame.index]
+    frame.to_csv(file := tmp_path / "more.csv", index=False)
+    said = run(str(file), "--label", "seen", "--positive", "fraud", "--method", "bbe").output
+    assert "more.csv: column 'comment' is not learned from: it holds text" in said
+    assert "more.csv: column 'when':" in said
+    assert "are read day first" in said
+
+
 def test_a_share_that_cannot_be_known_is_not_shown_as_an_estimate(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd")).assign(seen=[1] * 40 + [0] * 360)

@@ -373,6 +373,10 @@ def test_damaged_and_forged_models(name: str, message: str, refused: Callable[..
     assert message in refused("predict", f"model_{name}", new, "--out", "out.csv")
 
 
+def test_data_before_the_run_is_noticed(refused: Callable[..., str]) -> None:
+    assert "new.csv is a file; the folder of a run comes first" in refused("predict", "new.csv", "run")
+
+
 def test_refusals_of_report_and_data(refused: Callable[..., str]) -> None:
     assert "holds no report.json" in refused("report", "pictures")
     assert "holds no report.json" in refused("report", "run", "missing")
@@ -427,8 +431,9 @@ def test_a_result_replaces_only_a_result_of_its_kind(
 
 def test_a_page_replaces_only_a_page(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     Path("thesis.html").write_text("<!doctype html><p>years of work</p>")
-    for mine in ("good.csv", "good.parquet", "run/report.json", "thesis.html"):
-        assert f"{mine} is not a page that punce made" in refused("report", "run", "--out", mine)
+    assert "thesis.html is not a page that punce made" in refused("report", "run", "--out", "thesis.html")
+    for mine in ("good.csv", "good.parquet", "run/report.json", "page.pdf"):  # which no program would open as a page
+        assert "the report is a page, whose name ends in .html" in refused("report", "run", "--out", mine)
     Path("page.html").touch()  # as mktemp leaves it
     for _ in range(2):
         assert run(monkeypatch, "report", "run", "--out", "page.html") == 0

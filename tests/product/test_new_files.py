@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from punce.cli import app
 from punce.errors import InputError
 from punce.judging.new_rows import NOTHING_KEPT
 from punce.product.predict import PredictOutcome, run_predict
+from punce.product.score_file import beside, source_name
 from tests.models.stored.write import HERE
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
@@ -79,6 +82,50 @@ def test_the_command_says_what_the_probabilities_assume(
         shown = capsys.readouterr().out
         assert "share of positives in these rows: 0." in shown
         assert said in shown
+
+
+def test_scores_of_one_file_are_not_replaced_by_those_of_another_unless_asked(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    new, _ = table(np.random.default_rng(1), 40, 0.3)
+    new.to_csv("new.csv", index=False)
+    new[:30].to_json("new.jsonl", orient="records", lines=True)
+    with closing(sqlite3.connect("shop.db")) as shop:
+        for name in ("2026.May", "june"):
+            new[:20].to_sql(name, shop, index=False)
+
+    def predict(*arguments: str) -> None:
+        app(args=["predict", str(model), *arguments], standalone_mode=False)
+
+    for _ in range(2):  # made again
+        predict("new.csv")
+    with pytest.raises(InputError, match=r"new.scores.parquet holds the scores of new.csv, not of new.jsonl; .* --out"):
+        predict("new.jsonl")
+    assert len(pd.read_parquet("new.scores.parquet")) == 40
+    predict("new.jsonl", "--out", "new.scores.parquet")  # who names it means it
+    predict("new.jsonl")
+    predict("shop.db::2026.May")
+    with pytest.raises(InputError, match=r"scores of shop.db::2026.May, not of shop.db::june; name another"):
+        predict("shop.db", "--table", "june")
+    predict("shop.db", "--table", "2026.May")
+
+
+def test_what_a_result_says_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "parts").mkdir()
+    monkeypatch.chdir(tmp_path / "parts")
+    (tmp_path / "parts" / "2026-1.parquet").touch()
+    for data, expected in {
+        "../new.csv": "new.csv",
+        "~/new.csv": "new.csv",
+        ".": "parts",
+        "~/parts/2026-*.parquet": "parts/2026-*.parquet",
+        "book.xlsx::2026.May": "book.xlsx::2026.May",
+    }.items():
+        assert source_name(Path(data)) == expected
+    assert source_name(Path("book.xlsx"), "May") == "book.xlsx::May"
+    assert beside(Path("~/book.xlsx::2026.May"), ".scores.parquet") == tmp_path / "book.scores.parquet"
 
 
 def test_an_option_without_effect_is_refused_beside_those_that_the_command_has(model: Path, tmp_path: Path):

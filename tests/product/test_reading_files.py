@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,17 @@ def test_options_of_reading_reach_every_command(
     assert "90 rows scored" in said
     expected = kept.predict_proba(frame[["a", "b"]].set_axis(["column_1", "column_2"], axis=1))[:, 1]
     assert pd.read_csv("out.csv")["probability"].to_numpy() == pytest.approx(expected)
+
+
+def test_a_run_is_named_after_the_file_and_not_after_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("shop.db")) as shop:
+        rows().to_sql("2026.May", shop, index=False)
+    monkeypatch.setattr(sys, "argv", ["punce", "fit", "shop.db::2026.May", "--label", "y", "--dry-run"])
+    main()
+    assert "write runs/shop;" in capsys.readouterr().out
 
 
 # --- pictures that cannot be read -------------------------------------------------------------------------------------

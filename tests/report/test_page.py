@@ -136,6 +136,14 @@ def test_every_figure_has_words_and_numbers() -> None:
         assert 'scope="' in table
 
 
+def test_every_table_scrolls_in_a_box_of_its_own() -> None:
+    """A table that is wider than a phone would move the whole page sideways."""
+    html = render_report(content())
+    assert html.count("<table") > 8
+    boxed = re.findall(r'<div class="scroll[^"]*" tabindex="0" role="region" aria-label="[^"]+">\s*<table', html)
+    assert len(boxed) == html.count("<table")
+
+
 def test_warnings_of_all_parts_are_listed_once_and_announced_at_the_top() -> None:
     page = content()
     assert page.prior is not None

@@ -86,13 +86,15 @@ def fit(
     labelled rows. --loss and --risk train one pair alone instead: the paper's is punce and nnpu (on a table add
     --encoder mlp). An option that would have no effect is refused.
     """
+    from punce.storage.files import file_and_table
     from punce.storage.parts import folder_of
 
     # Paths as they come: in older versions of typer the context has them as text.
     given = {**ctx.params, "data": data, "out": out, "labels": labels, "review": review}
     sources = {name: ctx.get_parameter_source(name) for name in given}
     chosen = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-    _run(given, chosen, out or Path("runs") / Path(os.path.realpath(folder_of(data))).stem)
+    place = folder_of(file_and_table(data)[0])  # of book.xlsx::2026.May the name of the file, not of the sheet
+    _run(given, chosen, out or Path("runs") / Path(os.path.realpath(place)).stem)
 
 
 def _options(given: dict[str, Any], chosen: frozenset[str]) -> tuple[DataOptions, ModelOptions]:

@@ -9,7 +9,7 @@ import typer
 
 from punce.cli import reading
 from punce.cli.importing import without_collection
-from punce.errors import number_of
+from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from punce.product.predict import PredictOutcome
@@ -42,16 +42,21 @@ def predict(
 
     for path in (run, file_and_table(data)[0]):  # before the seconds that importing torch takes
         existing(path)
+    if run.is_file():
+        raise InputError(f"{run} is a file; the folder of a run comes first: punce predict RUN DATA")
     wanted = _share(share)
     written = {name: ctx.params[name] for name in reading.FILE}
     options: dict[str, Any] = {"share": wanted, "batch_rows": batch_rows, "written": written}
+    with without_collection():
+        from punce.product.score_file import beside, refuse_scores_of_another, source_name
     if cluster is not None or _is_folder_for(data, out):
-        _predict_parts(run, data, out or _beside(data, ".scores"), cluster=cluster, **options)
+        _predict_parts(run, data, out or beside(data, ".scores"), cluster=cluster, **options)
         return
+    target = out or beside(data, ".scores.parquet")
+    if out is None:
+        refuse_scores_of_another(target, source_name(data, table))
     with without_collection():
         from punce.product.predict import run_predict
-
-    target = out or _beside(data, ".scores.parquet")
     _say(run_predict(run, data, target, **options), str(target), is_shifted=share is not None)
 
 
@@ -73,7 +78,6 @@ def _is_folder_for(data: Path, out: Path | None) -> bool:
 
 
 def _share(given: str | None) -> float | Literal["auto"] | None:
-    from punce.errors import InputError
     from punce.scenario import check_prior
 
     if given is None:
@@ -103,12 +107,3 @@ def _say(done: PredictOutcome, target: str, *, is_shifted: bool) -> None:
     called = f"{done.called:,} called positive (probability ≥ {done.threshold:.3f}){unknown}"
     rows = number_of(done.rows, "row", "rows")
     console.print(f"{rows} scored, {called}: {target}", **plain)
-
-
-def _beside(data: Path, ending: str) -> Path:
-    """NAME and `ending` beside NAME; "." and ".." say where a folder is, not how it is called."""
-    from punce.storage.parts import folder_of
-
-    data = folder_of(data)
-    named = data.resolve() if data.name in ("", "..") else data
-    return named.parent / f"{named.stem}{ending}"

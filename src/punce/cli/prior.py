@@ -81,10 +81,11 @@ def prior(
     rows = _read(data, label, **columns, **drawing, **values, **{name: ctx.params[name] for name in named})
     if rows.labels is None:
         raise InputError(f"{data}: no labels; name the column that marks labelled positives with --label COL")
-    scores, found = _estimated(rows, rows.labels, method, scenario=scenario, random_state=seed)
+    features, about = _features(rows)
+    scores, found = _estimated(features, rows, method, scenario=scenario, random_state=seed)
     console = Terminal()
     _show(console, found, scores, rows)
-    for note in rows.notes:
+    for note in dict.fromkeys([*rows.notes, *about]):
         console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
     if out is not None:
         record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
@@ -114,18 +115,25 @@ def _read(data: Path, label: str | None, **options: Any) -> UserData:
         raise
 
 
-def _estimated(
-    rows: UserData, labels: Labels, method: str, **options: Any
-) -> tuple[Floats, PriorEstimate | PriorTable]:
+def _features(rows: UserData) -> tuple[Any, tuple[str, ...]]:
+    """The rows as ``punce fit`` reads them, and which columns are left out or read in a way one should know of."""
+    from punce.data import TableEncoder
+
+    features = rows.load()
+    if rows.kind != "table":
+        return features, ()
+    encoder = TableEncoder.fit(features)
+    table = encoder.unscaled(features, is_resolved=True)
+    return table, (*encoder.notes, *table.notes)
+
+
+def _estimated(features: Any, rows: UserData, method: str, **options: Any) -> tuple[Floats, PriorEstimate | PriorTable]:
     """Every row's score by a model that did not see it (NaN if labelled negative), and the estimates."""
     import warnings
 
-    from punce.data import TableEncoder
     from punce.priors import PriorWarning, estimate_with_scores
 
-    features = rows.load()
-    if rows.kind == "table":  # as punce fit reads the columns
-        features = TableEncoder.fit(features).unscaled(features)
+    labels = rows.labels
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
         scores, found = estimate_with_scores(features, labels, method, **options)

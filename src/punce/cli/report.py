@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from punce.report.content import Cell
 
 _DOCTYPE = b"<!doctype html>"
+_PAGES = (".html", ".htm", "")
 
 
 def report(
@@ -29,6 +30,8 @@ def report(
 
     if out is not None:
         check_output(out)
+    if out is not None and out.suffix.lower() not in _PAGES:
+        raise InputError(f"the report is a page, whose name ends in .html, got {out.name}; name it so with --out")
     if out is not None and _is_foreign(out):
         raise InputError(f"{out} is not a page that punce made and would be replaced; name another file with --out")
     names = [run.name for run in runs]

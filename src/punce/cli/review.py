@@ -174,7 +174,7 @@ def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probabili
 
 
 def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
-    from punce.product.review.job import finding, gain, progress_to, state_of, write_audit
+    from punce.product.review.job import finding, gain, progress_to, state_of, why_no_audit, write_audit
     from punce.product.review.page import show_on_page
 
     state = state_of(scored)
@@ -188,6 +188,8 @@ def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
         write_audit(state)
         show_on_page(state)
         console.print(f"report: {scored.folder / 'report.html'}", **_PLAIN)
+    elif state.settled.positive and goal is None:
+        console.print(why_no_audit(state), **_PLAIN)
     if goal is not None:
         console.print(progress_to(goal, state), style="bold", **_PLAIN)
 

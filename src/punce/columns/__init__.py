@@ -2,6 +2,7 @@
 
     given.py    rows as a caller hands them over
     kinds.py    what a column holds, and its values as numbers, dates or names of categories
+    fitted.py   a single column as a fit decided to read it
     encoder.py  TableEncoder: a data frame to a float32 matrix, the same way next week
     bins.py     numbers cut at quantiles, for trees
     one_hot.py  a 0/1 column for each common category

@@ -7,92 +7,51 @@ A date becomes the numbers days, weekday, month and, where times are given, hour
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from punce.columns.fitted import (
+    LARGEST_SINGLE,
+    LEFT_OUT,
+    MISSING,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    category_codes,
+    date_parts,
+    fit_column,
+    output_names,
+    raw_names,
+    scaled_column,
+    stored_column,
+)
 from punce.columns.kinds import (
     Floats,
     about_order,
-    category_names,
-    column_kind,
-    date_format,
     dates_also_iso,
-    days_since_epoch,
     first_of,
     missing_column,
     missing_values,
     numbers,
     refuse_duplicates,
-    respelled,
+    truth_values,
 )
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.errors import InputError, number_of
 
-MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
 _FORMAT = 1
-_MOST_CATEGORIES = 1_000  # rarer ones are read as unknown: a model learns nothing from a few rows each
-_TAIL = 0.005  # at either end
-LARGEST = 10.0  # in scales; one stray value must not carry a whole batch
-_FLOAT32 = 1e38  # near the largest that single precision holds
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
-_SOME_DAY = datetime.datetime(2024, 12, 31)
-_LEFT_OUT = {
-    "empty": "every value is missing",
-    "unsupported": "it holds lists or other nested values, bytes or complex numbers",
-    "text": "it holds text (--text, or in Python a list of its texts, learns from it and from no other column)",
-    "identifier": "it names its rows",
-}
-_LOSSES = (_LEFT_OUT["unsupported"], _LEFT_OUT["text"])  # columns that may say something about the class
+_LOSSES = (LEFT_OUT["unsupported"], LEFT_OUT["text"])  # columns that may say something about the class
 
 Float32 = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class NumberColumn:
-    """One column of numbers, or one part of a date (`part`)."""
-
-    name: str
-    median: float
-    scale: float
-    indicator: bool
-    part: str = ""
-    kind: Literal["number"] = "number"
-
-
-@dataclass(frozen=True)
-class DateColumn:
-    """One column of dates and the numbers it becomes."""
-
-    name: str
-    format: str | None
-    parts: tuple[NumberColumn, ...]
-    kind: Literal["date"] = "date"
-
-    @property
-    def example(self) -> str:
-        """A day as the column writes it, for a person."""
-        is_iso = self.format in (None, "ISO8601")
-        return " like " + _SOME_DAY.strftime("%Y-%m-%d" if is_iso else str(self.format))
-
-
-@dataclass(frozen=True)
-class CategoryColumn:
-    """One column of categories, commonest first."""
-
-    name: str
-    categories: tuple[str, ...]
-    kind: Literal["category"] = "category"
-
-
-Column = NumberColumn | DateColumn | CategoryColumn
 
 
 @dataclass(frozen=True)
@@ -141,7 +100,7 @@ class TableEncoder:
         columns: list[Column] = []
         left_out: dict[str, str] = {}
         for name, series in zip(map(str, frame.columns), (s for _, s in frame.items()), strict=True):
-            made = _fit_column(series, name)
+            made = fit_column(series, name)
             if isinstance(made, str):
                 left_out[name] = made
             else:
@@ -149,10 +108,10 @@ class TableEncoder:
                 notes += about_order(series, name, made.format) if isinstance(made, DateColumn) else ()
         if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
-            is_text = {_LEFT_OUT["text"], _LEFT_OUT["identifier"]} & set(left_out.values())
+            is_text = {LEFT_OUT["text"], LEFT_OUT["identifier"]} & set(left_out.values())
             mend = "if one of them holds texts, name it as the text column (text=, --text), or fit a list of its texts"
             hint = f"; {mend}" if is_text else ""
-            if _LEFT_OUT["unsupported"] in left_out.values():  # a file of embeddings often has names of its rows, too
+            if LEFT_OUT["unsupported"] in left_out.values():  # a file of embeddings often has names of its rows, too
                 alone = "" if len(left_out) == 1 else ", and name or drop the other columns (--id, --drop)"
                 hint = f"; if lists are embeddings, say so (kind='embedding', --kind embedding){alone}"
             raise InputError(f"no column of the table can be used ({reasons}){hint}")
@@ -163,18 +122,18 @@ class TableEncoder:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the d output columns."""
-        return tuple(name for column in self.columns for name in _outputs(column))
+        return tuple(name for column in self.columns for name in output_names(column))
 
     @property
     def categorical(self) -> npt.NDArray[np.bool_]:
         """(d,), True where the output column holds category codes."""
-        return np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in _outputs(c)])
+        return np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in output_names(c)])
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.intp]]:
         """Which output columns each column of the table became."""
         places = iter(range(len(self.names)))
-        return {c.name: np.array([next(places) for _ in _outputs(c)]) for c in self.columns}
+        return {c.name: np.array([next(places) for _ in output_names(c)]) for c in self.columns}
 
     def transform(self, frame: pd.DataFrame) -> EncodedTable:
         """(n, d) in the fitted form; extra columns are ignored with a note, missing ones refused."""
@@ -186,7 +145,7 @@ class TableEncoder:
         # Column by column into one matrix: a list of columns to join would hold the table twice.
         for part, raw in self._parts(frame, notes):
             empty &= raw == MISSING if part is None else np.isnan(raw)
-            for output in [raw] if part is None else _scaled(part, raw):
+            for output in [raw] if part is None else scaled_column(part, raw):
                 values[:, place] = output
                 place += 1
         known = {column.name for column in self.columns} | set(self.left_out)
@@ -196,36 +155,42 @@ class TableEncoder:
             notes.append(f"{are} new and ignored: {first_of(list(map(repr, extra)))}")
         return EncodedTable(values, self.categorical, self.names, tuple(notes), empty)
 
-    def unscaled(self, frame: pd.DataFrame) -> EncodedTable:
+    def unscaled(self, frame: pd.DataFrame, *, is_resolved: bool = False) -> EncodedTable:
         """The columns as :meth:`transform` reads them, before it scales them and fills gaps.
 
         For a model that scales by itself but must see the same table: numbers and the parts of dates in their own
-        units, categories as codes, and NaN for everything that is missing.
+        units, categories as codes, and NaN for everything that is missing. Where `is_resolved`, a column that single
+        precision would make (nearly) constant is counted from its median: times of one hour in seconds since 1970.
         """
-        frame = self._complete(frame, [])
-        names = [name for column in self.columns for name in _raw_outputs(column)]
-        categorical = np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in _raw_outputs(c)])
+        notes: list[str] = []
+        frame = self._complete(frame, notes)
+        names = [name for column in self.columns for name in raw_names(column)]
+        categorical = np.array([isinstance(c, CategoryColumn) for c in self.columns for _ in raw_names(c)])
         values = np.empty((len(frame), len(names)), dtype=np.float32)
-        for place, (part, raw) in enumerate(self._parts(frame, [])):
-            values[:, place] = (
-                np.where(raw == MISSING, np.nan, raw) if part is None else np.clip(raw, -_FLOAT32, _FLOAT32)
-            )
-        return EncodedTable(values, categorical, tuple(names))
+        for place, (part, raw) in enumerate(self._parts(frame, notes)):
+            if part is None:
+                values[:, place] = np.where(raw == MISSING, np.nan, raw)
+            else:
+                shift = part.median if is_resolved and part.is_lost_in_single_precision else 0.0
+                values[:, place] = np.clip(raw - shift, -LARGEST_SINGLE, LARGEST_SINGLE)
+        return EncodedTable(values, categorical, tuple(names), tuple(notes))
 
     def _parts(self, frame: pd.DataFrame, notes: list[str]) -> Iterator[tuple[NumberColumn | None, Floats]]:
         """Every column of numbers, every part of a date, every column of codes (None), as read from the frame."""
         for column in self.columns:
             series = frame[column.name]
             if isinstance(column, CategoryColumn):
-                yield None, _codes(column, series, notes)
+                yield None, category_codes(column, series, notes)
             elif isinstance(column, NumberColumn):
-                values = numbers(series)
+                truths = truth_values(series) if column.may_be_truth else None
+                values = numbers(series) if truths is None else truths
                 _note_lost(column.name, series, np.isnan(values), "number", notes)
+                _note_huge(column.name, values, notes)
                 yield column, values
             else:
                 stamps = dates_also_iso(series, column.format)
                 _note_lost(column.name, series, stamps.isna().to_numpy(), "date", notes, column.example)
-                parts = _date_parts(stamps)
+                parts = date_parts(stamps)
                 yield from ((part, parts[part.part]) for part in column.parts)
 
     def _complete(self, frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
@@ -254,117 +219,14 @@ class TableEncoder:
             if content["format"] != _FORMAT:
                 raise InputError(f"table encoder of format {content['format']}, this version reads {_FORMAT}")
             forms = NumberForms.from_json(content.get("numbers", {}))
-            return cls(tuple(_column(entry) for entry in content["columns"]), dict(content["left_out"]), forms)
+            return cls(tuple(stored_column(entry) for entry in content["columns"]), dict(content["left_out"]), forms)
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise InputError(f"not a stored table encoder: {error}") from error
-
-
-# --- fitting ------------------------------------------------------------------------------------------------------
 
 
 def not_learned_from(name: str) -> str:
     """How the note on a column that is left out begins."""
     return f"column {name!r} is not learned from:"
-
-
-def _fit_column(series: pd.Series[Any], name: str) -> Column | str:
-    """The column's form, or the reason why it is left out."""
-    kind = column_kind(series, name)
-    if kind in _LEFT_OUT:
-        return _LEFT_OUT[kind]
-    if kind == "categorical":
-        return _fit_categories(series, name)
-    return _fit_number(numbers(series), name) if kind == "numeric" else _fit_date(series, name)
-
-
-def _fit_number(values: Floats, name: str, part: str = "") -> NumberColumn | str:
-    present = values[~np.isnan(values)]
-    if len(present) == 0:
-        return "no value is a finite number"
-    missing = len(present) < len(values)
-    if present.min() == present.max() and not missing:
-        return f"it is constant ({present[0]:g})"
-    low, high = np.quantile(present, [_TAIL, 1 - _TAIL])
-    # The spread without the tails: a few extreme values must not make all others look alike.
-    scale = float(np.clip(present, low, high).std()) or float(present.std()) or 1.0
-    return NumberColumn(name, float(np.median(present)), scale, missing, part)
-
-
-def _fit_date(series: pd.Series[Any], name: str) -> DateColumn | str:
-    pattern = date_format(series)
-    parts = []
-    for part, values in _date_parts(dates_also_iso(series, pattern)).items():
-        fitted = _fit_number(values, name, part)
-        if isinstance(fitted, NumberColumn):
-            # one indicator for the date is enough
-            parts.append(fitted if part == "days" else replace(fitted, indicator=False))
-    return DateColumn(name, pattern, tuple(parts)) if parts else "every date is the same"
-
-
-def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:
-    counts = category_names(series).value_counts()
-    if len(counts) == 1 and not series.isna().any():
-        return f"it is constant ({counts.index[0]!r})"
-    # commonest first, ties by name: the codes must not depend on the order of the rows
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
-    return CategoryColumn(name, tuple(str(category) for category, _ in ordered[:_MOST_CATEGORIES]))
-
-
-def _date_parts(stamps: pd.Series[Any]) -> dict[str, Floats]:
-    return {
-        "days": days_since_epoch(stamps),
-        "weekday": np.asarray(stamps.dt.day_of_week, dtype=np.float64),
-        "month": np.asarray(stamps.dt.month, dtype=np.float64),
-        "hour": np.asarray(stamps.dt.hour + stamps.dt.minute / 60.0, dtype=np.float64),
-    }
-
-
-# --- encoding -----------------------------------------------------------------------------------------------------
-
-
-def _raw_outputs(column: Column) -> list[str]:
-    """Names of what is read from a column, before indicators are added."""
-    if isinstance(column, DateColumn):
-        return [f"{column.name}:{part.part}" for part in column.parts]
-    return [column.name]
-
-
-def _outputs(column: Column) -> list[str]:
-    """Names of what a column becomes."""
-    parts = column.parts if isinstance(column, DateColumn) else (column,)
-    names = []
-    for name, part in zip(_raw_outputs(column), parts, strict=True):
-        has_indicator = isinstance(part, NumberColumn) and part.indicator
-        names += [name, f"{name}:missing"] if has_indicator else [name]
-    return names
-
-
-def _scaled(column: NumberColumn, raw: Floats) -> list[npt.NDArray[Any]]:
-    """The scaled numbers and, where values were missing in fitting, the indicator. Shape: (n,) each."""
-    missing = np.isnan(raw)
-    scaled = np.clip((raw - column.median) / column.scale, -LARGEST, LARGEST)
-    scaled[missing] = 0.0
-    return [scaled, missing] if column.indicator else [scaled]
-
-
-def _codes(column: CategoryColumn, series: pd.Series[Any], notes: list[str]) -> Floats:
-    """Codes of the known categories. Ours rather than OrdinalEncoder's, because one category may be spelled in
-    several ways (3, 3.0 and "3") and a stored encoder must keep its codes."""
-    lookup = {category: code for code, category in enumerate(column.categories, start=FIRST_CATEGORY)}
-    names = category_names(series)
-    known = names.map(lookup)
-    if (other := known.isna() & names.notna()).any():  # a second look is slow, and seldom needed
-        known[other] = respelled(names[other], column.categories).map(lookup)
-    codes = np.array(known.fillna(UNKNOWN), dtype=np.float64)
-    codes[series.isna().to_numpy()] = MISSING
-    unknown = codes == UNKNOWN
-    if unknown.any():
-        seen = names[unknown].unique()[:_SHOWN].tolist()
-        is_cut = len(column.categories) == _MOST_CATEGORIES  # then the rows of the fit have such values, too
-        what = f"categories beyond the {_MOST_CATEGORIES:,} commonest" if is_cut else "unknown categories"
-        are = number_of(int(unknown.sum()), "value is", "values are")
-        notes.append(f"column {column.name!r}: {are} of {what} such as {seen}")
-    return codes
 
 
 def _note_lost(
@@ -384,6 +246,15 @@ def _note_lost(
     notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")
 
 
+def _note_huge(name: str, values: Floats, notes: list[str]) -> None:
+    """Numbers that are cut off: a column of them is better given in another unit."""
+    beyond = int(((values > LARGEST_SINGLE) | (values < -LARGEST_SINGLE)).sum())
+    if beyond:
+        are = number_of(beyond, "value is", "values are")
+        what = f"{are} beyond ±{LARGEST_SINGLE:g}, where single precision ends, and may be read as that"
+        notes.append(f"column {name!r}: {what}; give the column in a larger unit, or its logarithms")
+
+
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"expected a DataFrame, got {type(frame).__name__}")
@@ -392,14 +263,3 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
     names = [str(name) for name in frame.columns]  # JSON has no other names
     refuse_duplicates(names, "the table")
     return frame.set_axis(names, axis=1)
-
-
-def _column(entry: Mapping[str, Any]) -> Column:
-    kind = entry["kind"]
-    if kind == "number":
-        return NumberColumn(**entry)
-    if kind == "category":
-        return CategoryColumn(entry["name"], tuple(entry["categories"]))
-    if kind == "date":
-        return DateColumn(entry["name"], entry["format"], tuple(NumberColumn(**part) for part in entry["parts"]))
-    raise InputError(f"not a stored table encoder: unknown kind of column {kind!r}")

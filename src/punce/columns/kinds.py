@@ -107,6 +107,14 @@ def numbers(series: pd.Series[Any]) -> Floats:
     return found
 
 
+def truth_values(series: pd.Series[Any]) -> Floats | None:
+    """1 and 0 for a column of text that holds nothing but words for true and false; None for any other."""
+    if plain_numbers(series) is not None or not (series.dtype == object or pd.api.types.is_string_dtype(series)):
+        return None
+    found = series.astype("string").str.strip().str.lower().map(TRUTH_WORDS).astype("float64")
+    return None if (found.isna() & series.notna()).any() else np.asarray(found, dtype=np.float64)
+
+
 def _finite(values: npt.ArrayLike) -> Floats:
     """A copy, bounded so that squares of what is left cannot overflow."""
     found = np.array(values, dtype=np.float64)

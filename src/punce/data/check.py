@@ -62,6 +62,7 @@ class _Tally:
         self._names: list[str] = []
         self._unreadable: list[str] = []
         self._non_finite: list[str] = []
+        self._too_large = False
         self._empty_texts = 0
         self._ids: list[Hashes] = []
 
@@ -97,8 +98,10 @@ class _Tally:
         self._hashes.append(hash_array(values))
         if batch.kind != "embedding":
             return
-        finite = np.isfinite(values).all(axis=1)
+        with np.errstate(over="ignore"):  # as it is learned from: beyond single precision is infinite
+            finite = np.asarray(np.isfinite(values.astype(np.float32, copy=False)).all(axis=1))
         self._non_finite.extend(str(name) for name in batch.ids[~finite])
+        self._too_large = self._too_large or bool(np.isfinite(values[~finite]).all(axis=1).any())
         if batch.labels is not None:
             self._sample.add(values, batch.labels)
 
@@ -147,7 +150,8 @@ class _Tally:
         if self._non_finite:
             shown = ", ".join(self._non_finite[:_SHOWN])
             rows = number_of(len(self._non_finite), "row holds", "rows hold")
-            message = f"{rows} NaN or infinity, first rows {shown}"
+            what = "NaN, infinity or numbers beyond ±3.4e38" if self._too_large else "NaN or infinity"
+            message = f"{rows} {what}, first rows {shown}"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
             values, is_labelled = self._sample.rows()

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from punce.columns.written import Decimal
-from punce.data.table_file import FileOptions, headerless, names_of, numbered
+from punce.data.table_file import FileOptions, about_header, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
 from punce.errors import InputError
 
@@ -23,6 +23,7 @@ _SEPARATORS = ",;\t|"
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 _LONGEST_HEADER = 1 << 24  # characters; bounded: a file without newlines must not be read whole
 _SAMPLED, _RECORDS = 1 << 18, 50  # characters and lines after the header that decide separator and header
+_SHOWN = 40  # characters of a line
 _RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 _UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
 
@@ -83,7 +84,7 @@ class CsvFile:
     def _explained(self, error: Exception | Warning) -> InputError:
         said = str(error)
         if found := _RAGGED.search(said):
-            return _ragged(self.path, int(found[2]) + self.skipped, int(found[3]), len(self.names))
+            return _ragged(self.path, int(found[2]) + self.skipped, int(found[3]), self.names)
         if isinstance(error, pd.errors.ParserWarning):
             return InputError(f"{self.path}: some lines have more cells than the header has names ({len(self.names)})")
         if found := _UNCLOSED.search(said):
@@ -91,11 +92,13 @@ class CsvFile:
         return unreadable(self.path, error)
 
 
-def _ragged(path: Path, line: int, cells: int, expected: int) -> InputError:
-    return InputError(
-        f"{path}, line {line}: {cells} cells where the header names {expected} columns; a separator inside a cell "
-        "needs quotes (--sep names the separator)"
-    )
+def _ragged(path: Path, line: int, cells: int, names: list[str]) -> InputError:
+    where = f"{path}, line {line}: {cells} cells where the header names"
+    if len(names) == 1:  # a title, a remark, or another separator
+        mend = "remove what stands above the names of the columns, or name the separator (--sep)"
+        return InputError(f"{where} only {names[0][:_SHOWN]!r}; {mend}")
+    mend = "a separator inside a cell needs quotes (--sep names the separator)"
+    return InputError(f"{where} {len(names)} columns; {mend}")
 
 
 def open_csv(path: Path, asked: FileOptions) -> CsvFile:
@@ -114,14 +117,14 @@ def open_csv(path: Path, asked: FileOptions) -> CsvFile:
     has_header = asked.header != "no"
     for line, cells in records:
         if any(cells[len(first) :]):  # empty ones are separators at the end of a line
-            raise _ragged(path, line + skipped, len(cells), len(first))
+            raise _ragged(path, line + skipped, len(cells), first)
     return CsvFile(
         path,
         names_of(first) if has_header else numbered(len(first)),
         [note] if note else [],
         separator,
         encoding,
-        headerless(first) if asked.header == "auto" else "",
+        about_header(first) if asked.header == "auto" else "",
         has_header,
         asked.table,
         skipped,

@@ -241,11 +241,13 @@ def read_folder(
             f"{folder} holds no image files (.png, .jpg, .webp, …) and no .parquet files, the tables that a folder may "
             "hold; name the folder that does, or one file"
         )
-    table = table or _only_csv(folder, label)
+    is_sorted = any(PurePosixPath(name).parts[0].lower() in _FOLDERS for name in names if "/" in name)
+    if table is None and (found := _only_csv(folder, label)) is not None:
+        # Where no column is asked for, a CSV may be about anything, and says less than subfolders.
+        table = found if label is not None or (_file_column(found) and not is_sorted) else None
     if table is not None:
         return _from_table(folder, names, table, label, named, setting)
-    kinds = {PurePosixPath(name).parts[0].lower() for name in names if "/" in name}
-    if kinds & set(_FOLDERS):
+    if is_sorted:
         if label is not None:
             raise InputError(
                 f"--label has no effect on {folder}, whose subfolders tell which pictures are labelled; leave it out, "
@@ -261,11 +263,20 @@ def read_folder(
 
 
 def usual_label(folder: Path, table: Path | None) -> str | None:
-    """The column called label of the folder's CSV file, which then need not be named."""
-    table = table or _only_csv(folder, None)
-    names = [] if table is None else open_table(table).names
-    has_files = any(name.lower() in _FILE_COLUMNS for name in names)
-    return next((name for name in names if name.lower() == "label"), None) if has_files else None
+    """The column called label of the folder's CSV file, which then need not be named; any other column must be."""
+    found = table or _only_csv(folder, None)
+    if found is None or not _file_column(found):
+        return None
+    names = open_table(found).names
+    usual = next((name for name in names if name.lower() == "label"), None)
+    if usual is None and table is not None:  # whoever names a table of labels does not want rows without any
+        raise InputError(f"{table} has the columns {names[:8]}; name the one with the labels (label=, --label)")
+    return usual
+
+
+def _file_column(table: Path) -> str | None:
+    """The column with the names of the pictures."""
+    return next((name for name in open_table(table).names if name.lower() in _FILE_COLUMNS), None)
 
 
 def _only_csv(folder: Path, label: str | None) -> Path | None:
@@ -293,7 +304,7 @@ def _from_table(
 ) -> tuple[list[str], Labels | None, tuple[str, ...]]:
     opened = open_table(table)
     columns = opened.names
-    file_column = next((name for name in columns if name.lower() in _FILE_COLUMNS), None)
+    file_column = _file_column(table)
     if file_column is None:
         raise InputError(f"{table} has no column for the file names; call it 'file' (it has: {', '.join(columns)})")
     if label is not None and label not in columns:

@@ -16,6 +16,8 @@ Header = Literal["auto", "yes", "no"]
 MOST_COLUMNS = 100_000
 """Of a table. A column costs kilobytes and milliseconds before its first row is read."""
 _SHOWN = 3
+_TITLE = 40  # characters of it
+_FEWEST_UNDER_A_TITLE = 3  # columns: one of two may have no name because it is the index of a frame
 _LONGEST = 100  # characters of a number that may count columns
 
 
@@ -77,7 +79,19 @@ def numbered(width: int) -> list[str]:
     return [f"column_{k + 1}" for k in range(width)]
 
 
-def headerless(first: Sequence[str]) -> str:
+def about_header(first: Sequence[str]) -> str:
+    """Advice for a file whose first line does not seem to name its columns; empty for any other."""
+    return _titled(first) or _headerless(first)
+
+
+def _titled(first: Sequence[str]) -> str:
+    """Advice where the first cell alone is filled: a person wrote a title above the table."""
+    if len(first) < _FEWEST_UNDER_A_TITLE or not first[0].strip() or any(cell.strip() for cell in first[1:]):
+        return ""
+    return f"its first line holds only {first[0][:_TITLE]!r}: remove what stands above the names of the columns"
+
+
+def _headerless(first: Sequence[str]) -> str:
     """Advice for a file whose first line looks like rows rather than names; empty for any other.
 
     Half of its cells are numbers, in no order of their own: 0, 1, 2 … and 2019, 2020, 2021 are names of columns.

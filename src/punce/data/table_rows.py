@@ -220,7 +220,8 @@ def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.f
                 f"that column, {first_of([repr(name) for name in others])} must be named otherwise (id= or drop=)"
             )
         raise InputError(f"{path}: kind='embedding' needs numeric columns; {wrong[:5]} are not (drop= or id= them)")
-    return features.to_numpy(dtype=np.float32, na_value=np.nan)
+    with np.errstate(over="ignore"):  # the check tells of numbers that single precision has no room for
+        return features.to_numpy(dtype=np.float32, na_value=np.nan)
 
 
 def _stacked(column: pd.Series[Any], path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from punce.columns.written import Decimal
-from punce.data.table_file import MOST_COLUMNS, FileOptions, headerless, names_of, numbered
+from punce.data.table_file import MOST_COLUMNS, FileOptions, about_header, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
 from punce.data.unpacked import refuse_beyond_memory, refuse_bomb
 from punce.errors import InputError
@@ -199,7 +199,7 @@ def open_excel(path: Path, asked: FileOptions) -> WholeTable:
     # columns without name and values are cells that were formatted once
     used = [k for k, cell in enumerate(first) if cell or rows[k].notna().any()]
     frame = rows[used].set_axis([names[k] for k in used], axis=1).reset_index(drop=True).infer_objects()
-    hint = headerless(first) if asked.header == "auto" else ""
+    hint = about_header([first[k] for k in used]) if asked.header == "auto" else ""
     return WholeTable(path, list(frame.columns), frame, [note] if note else [], hint)
 
 
@@ -230,6 +230,7 @@ def open_json(path: Path, asked: FileOptions) -> WholeTable:
         raise unreadable(path, error) from error
     if not records:
         raise InputError(f"{path} is empty")
+    _refuse_columns(records, path)
     _refuse_sparse(records, path)
     frame = pd.DataFrame.from_records(records)
     floats = [str(name) for name, kind in frame.dtypes.items() if kind == "float64"]
@@ -243,6 +244,17 @@ def _spelled_records(name: str, records: list[dict[str, Any]]) -> pd.Series[Any]
     if any(value is not None and type(value) is not int for value in values):
         return None
     return pd.Series([None if value is None else str(value) for value in values], dtype="str")
+
+
+def _refuse_columns(records: list[dict[str, Any]], path: Path) -> None:
+    """One object that holds the whole table, by columns as pandas writes it, or under a name, is no row."""
+    values = list(records[0].values())
+    by_column = len(values) > 1 and all(isinstance(v, dict) and v and v.keys() == values[0].keys() for v in values)
+    under_a_name = len(values) == 1 and isinstance(values[0], list) and bool(values[0])
+    if len(records) == 1 and (by_column or (under_a_name and isinstance(values[0][0], dict))):
+        what = "one object for each column" if by_column else f"a list of objects under {next(iter(records[0]))!r}"
+        mend = "write a list of objects or one object a line (pandas: to_json(path, orient='records', lines=True))"
+        raise InputError(f"{path} holds {what}, not one for each row; {mend}")
 
 
 def _refuse_sparse(records: list[dict[str, Any]], path: Path) -> None:

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from punce.columns.encoder import FIRST_CATEGORY, EncodedTable
+from punce.columns.encoder import EncodedTable
+from punce.columns.fitted import FIRST_CATEGORY
 from punce.labels import POSITIVE, UNLABELLED, Labels
 
 Floats = npt.NDArray[np.float64]

@@ -298,7 +298,7 @@ def as_tensor(X: Any) -> Tensor:
         is_good = x[start : start + _ROWS_AT_ONCE].isfinite().all(1)
         if not bool(is_good.all()):
             row = start + int((~is_good).nonzero()[0])
-            raise InputError(f"row {row} of the embeddings holds a NaN or infinite value; drop or fill it")
+            raise InputError(f"row {row} of the embeddings holds a NaN, infinite or too large value; drop or fill it")
     return x
 
 

@@ -16,7 +16,8 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from punce.columns.dense import DenseColumns
-from punce.columns.encoder import CategoryColumn, EncodedTable, TableEncoder
+from punce.columns.encoder import EncodedTable, TableEncoder
+from punce.columns.fitted import CategoryColumn
 from punce.columns.sparse import frame_from_sparse
 from punce.errors import InputError
 from punce.judging.importance import (
@@ -93,7 +94,7 @@ class TableRoute:
         if frame.shape[1] < (width := np.shape(X)[1]):
             what = f"the {frame.shape[1]} of {width} sparse columns with the most non-zero rows were read"
             self._notes += (f"{what}; all of them would not fit into memory when dense",)
-        return self._encoder.unscaled(frame)
+        return self._encoder.unscaled(frame, is_resolved=True)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted: every row's held-out score comes from members that did not see it."""

@@ -21,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 
 from punce.columns.bins import quantile_bins
 from punce.columns.counts import counted
-from punce.columns.encoder import FIRST_CATEGORY, UNKNOWN, EncodedTable, TableEncoder
+from punce.columns.encoder import EncodedTable, TableEncoder
+from punce.columns.fitted import FIRST_CATEGORY, UNKNOWN
 from punce.columns.given import is_missing, is_text, plain_rows
 from punce.columns.one_hot import common_codes, has_code
 from punce.errors import InputError, number_of
@@ -120,7 +121,7 @@ def _from_frame(frame: pd.DataFrame) -> Rows:
     left_out = len(encoder.left_out)
     said = number_of(left_out, "column was left out, as it says", "columns were left out, as they say")
     notes = (f"{said} nothing or cannot be read",) if left_out else ()
-    return _from_table(encoder.unscaled(frame), notes)
+    return _from_table(encoder.unscaled(frame, is_resolved=True), notes)
 
 
 def _from_table(table: EncodedTable, notes: tuple[str, ...] = ()) -> Rows:
@@ -140,7 +141,8 @@ def _from_numbers(values: npt.NDArray[Any]) -> Rows:
     matrix = _two_dimensional(values)
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got an array of {matrix.dtype}")
-    as_float = matrix.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # refused below
+        as_float = matrix.astype(np.float32, copy=False)
     infinite = np.isinf(as_float)
     if infinite.any():
         row, column = (int(i) for i in np.argwhere(infinite)[0])

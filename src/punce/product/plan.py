@@ -284,7 +284,8 @@ def read_and_check(
 def _where_labels_are(data: UserData) -> str:
     """What a person does to name the labels of such data."""
     if isinstance(data.features, ImageFiles):
-        return "put the labelled pictures into a subfolder of their own, or name a table of files and labels (--labels)"
+        table = "name a table of files and labels (--labels) and its column of labels (--label)"
+        return f"put the labelled pictures into a subfolder labelled/ and the others into unlabelled/, or {table}"
     is_array = isinstance(data.features, np.ndarray)
     return "name a file that holds them with --labels" if is_array else "name the label column with --label"
 

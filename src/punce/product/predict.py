@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from punce.classifier import PUClassifier
 from punce.columns.number_forms import NumberForms
@@ -30,6 +28,7 @@ from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
 from punce.options import known_in_words
+from punce.product.score_file import is_result, source_name, writing
 from punce.storage.files import (
     check_output,
     file_and_table,
@@ -37,21 +36,8 @@ from punce.storage.files import (
     refuse_to_replace_others,
     replacing,
 )
-from punce.storage.formulas import defused_frame
 
-# Fixed before the first batch: ids of whole numbers in one batch and of text in another must not change the file.
-SCHEMA = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("id", pa.string()),
-        ("probability", pa.float64()),
-        ("called", pa.bool_()),
-        ("status", pa.string()),
-    ]
-)
 _REMEMBERED = ("id", "text", "image_size", "sep", "header", "decimal")
-_LONGEST_HEADER = 1000
-_COLUMNS: list[str] = list(SCHEMA.names)
 _FILE = ("sep", "encoding", "header", "table")
 _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
 _PICTURES = 2048
@@ -96,24 +82,14 @@ def run_predict(
     check_output(out)
     # Not the whole run folder: predictions may well lie in it, and be made again.
     refuse_to_replace_input(out, file_and_table(data)[0], *(run / f"scores.{form}" for form in ("parquet", "csv")))
-    refuse_to_replace_others(out, "a result of punce predict", _is_result)
+    refuse_to_replace_others(out, "a result of punce predict", is_result)
     classifier = load_model(run)
     rows = NewFile.opened(classifier, run, data, batch_rows, written)
     found = Found(classifier, rows.counted(classifier).own_share() if share == "auto" else share)
-    with replacing(out) as temporary, _writing(out, temporary) as write:
+    source = source_name(data, (written or {}).get("table"))
+    with replacing(out) as temporary, writing(out, temporary, source) as write:
         notes = rows.score(found, write)
     return found.outcome(notes)
-
-
-def _is_result(file: Path) -> bool:
-    """Whether it has the columns that a result has."""
-    try:
-        if file.suffix == ".parquet":
-            return list(pq.read_schema(file).names) == _COLUMNS
-        with file.open(encoding="utf-8") as lines:
-            return lines.readline(_LONGEST_HEADER).strip().split(",") == _COLUMNS
-    except (pa.ArrowException, OSError, ValueError):  # not UTF-8, no Parquet file
-        return False
 
 
 def load_model(run: Path) -> PUClassifier:
@@ -329,16 +305,3 @@ class _Notes:
     def lines(self) -> tuple[str, ...]:
         more = {about: f" (and in {n - 1:,} later batches)" if n > 1 else "" for about, n in self._batches.items()}
         return tuple(text + more[about] for about, text in self._first.items())
-
-
-@contextmanager
-def _writing(out: Path, temporary: Path) -> Iterator[Callable[[pd.DataFrame], Any]]:
-    """A function that appends a batch to the file, in the form that the name of `out` asks for."""
-    if out.suffix == ".csv":
-        with temporary.open("w", newline="", encoding="utf-8") as file:
-            yield lambda frame: defused_frame(frame).to_csv(file, index=False, header=file.tell() == 0)
-    elif out.suffix == ".parquet":
-        with pq.ParquetWriter(temporary, SCHEMA) as writer:
-            yield lambda frame: writer.write_table(pa.Table.from_pandas(frame, SCHEMA, preserve_index=False))
-    else:
-        raise InputError(f"the result must be a .csv or .parquet file, got {out.name}")

@@ -25,7 +25,8 @@ from punce.classifier import PUClassifier
 from punce.data.reading_options import was_asked
 from punce.data.tables import open_table
 from punce.errors import InputError
-from punce.product.predict import SCHEMA, Found, NewFile, PredictOutcome, load_model
+from punce.product.predict import Found, NewFile, PredictOutcome, load_model
+from punce.product.score_file import SCHEMA
 from punce.storage.files import replacing
 from punce.storage.parts import fingerprint, folder_of, has_parts, part_files
 from punce.storage.temporary import remove_left

@@ -28,6 +28,7 @@ from punce.product.review.job import (
     progress_to,
     state_of,
     take_verdicts,
+    why_no_audit,
 )
 from punce.product.review.page import judged_by_people
 from punce.product.review.refit import reviewed_rows
@@ -157,6 +158,15 @@ def test_when_enough_is_judged(run: Path) -> None:
     assert not is_reached(Goal("share", 0.001), found)
     assert "more verdicts" in progress_to(Goal("share", 0.05), found)
     assert "nearly all of the" in progress_to(Goal("share", 0.001), found)
+
+
+def test_why_verdicts_show_nothing_yet(run: Path) -> None:
+    state = reviewed(run, 6)
+    assert progress_to(Goal("share", 0.3), state) == "fewer than 10 rows are judged: too few to say anything"
+    done = punce_command("review", run)
+    assert done.stdout.splitlines()[-2:] == ["6 rows judged, 0 open", why_no_audit(state)]
+    seen = replace(reviewed(run, 20), audit=None)  # by a model that was trained with them
+    assert why_no_audit(seen) == "fewer than 10 of the judged rows can audit this model: too few to say anything"
 
 
 # A new fit ---------------------------------------------------------------------------------------------------------

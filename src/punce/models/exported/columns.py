@@ -13,16 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from punce.columns.encoder import (
-    LARGEST,
-    MISSING,
-    UNKNOWN,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    NumberColumn,
-    TableEncoder,
-)
+from punce.columns.encoder import TableEncoder
+from punce.columns.fitted import LARGEST, MISSING, UNKNOWN, CategoryColumn, Column, DateColumn, NumberColumn
 from punce.columns.kinds import HUGE, TRUTH_WORDS
 from punce.errors import InputError
 from punce.models.columns import Columns

@@ -335,10 +335,16 @@ def gain(state: State) -> str:
     )
 
 
+def why_no_audit(state: State) -> str:
+    """Why verdicts show nothing yet; also where there are enough, but the model has seen the rows they are on."""
+    which = "rows are judged" if len(state.settled.positive) < _FEWEST else "of the judged rows can audit this model"
+    return f"fewer than {_FEWEST} {which}: too few to say anything"
+
+
 def progress_to(goal: Goal, state: State) -> str:
     """Whether enough rows are judged, and about how many more it takes if not."""
     if state.audit is None:
-        return f"fewer than {_FEWEST} rows are judged: too few to say anything"
+        return why_no_audit(state)
     found = state.audit.of(goal.quantity)
     if np.isnan(found.value):
         return f"{goal.quantity} {found.in_words()}"
