@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from punce.errors import InputError, PunceError
 from punce.labels import Labels
-from punce.storage.checkpoint import CheckpointStore, flatten_state, unflatten_state
+from punce.storage.checkpoint import Checkpoint, CheckpointStore, flatten_state, unflatten_state
 from punce.storage.files import write_text
 from punce.training import collectives
 from punce.training.progress import StageProgress
@@ -214,16 +214,21 @@ class Run:
     def _resume(self) -> None:
         checkpoint = self._store.load_latest() if self._store is not None else None
         if checkpoint is not None:
-            # Compared before anything is loaded: a refused run leaves the caller's model as it was.
-            self._require_same_config(checkpoint.state["config"])
-            own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
-            self._require_same_parts(own["states"])
-            for name, stateful in self._state.items():
-                stateful.load_state_dict(own["states"][name])
-            _set_generators(own["generators"])
-            self.step, self._sums, self.history = checkpoint.step, own["sums"], own["history"]
-            self._warn_of_other_bits(checkpoint.state)
+            with _refusing_foreign(checkpoint.path):
+                self._take_up(checkpoint)
         self._require_same_step()
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        # Compared before anything is loaded: a refused run leaves the caller's model as it was.
+        self._require_same_config(checkpoint.state["config"])
+        own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
+        self._require_same_parts(own["states"])
+        for name, stateful in self._state.items():
+            stateful.load_state_dict(own["states"][name])
+        _set_generators(own["generators"])
+        self.step, self._sums = checkpoint.step, {name: float(value) for name, value in own["sums"].items()}
+        self.history = [dict(row) for row in own["history"]]
+        self._warn_of_other_bits(checkpoint.state)
 
     def _require_same_step(self) -> None:
         steps = collectives.stack_over_ranks(torch.tensor(self.step)).tolist()
@@ -257,7 +262,7 @@ class Run:
         if changed := {key: (saved[key], value) for key, value in here.items() if saved[key] != value}:
             what = ", ".join(f"{key} was {old} and is {new}" for key, (old, new) in changed.items())
             warnings.warn(
-                f"{self.stage} resumed, but {what}: results will differ in the last bits", RunWarning, stacklevel=3
+                f"{self.stage} resumed, but {what}: results will differ in the last bits", RunWarning, stacklevel=4
             )
 
     # History ---------------------------------------------------------------------------------------------------
@@ -288,6 +293,22 @@ class Run:
 
     def _note_sigterm(self, signum: int, frame: FrameType | None) -> None:
         self._terminated = True
+
+
+@contextmanager
+def _refusing_foreign(path: Path) -> Iterator[None]:
+    """Refuse a checkpoint whose state does not have the form that this stage writes: its checksums only say that it is
+    whole, not who made it."""
+    try:
+        yield
+    except (PunceError, torch.OutOfMemoryError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{path} cannot be resumed: its state is not one that this stage writes ({type(error).__name__}: {why}); "
+            "give another folder, or remove this one to start again"
+        ) from error
 
 
 @contextmanager
