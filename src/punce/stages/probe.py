@@ -20,7 +20,7 @@ from torch.nn.utils import skip_init
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
-from punce.labels import Labels, require_positive_and_unlabelled
+from punce.labels import Labels, require_array, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, weights_of_training_rows
@@ -124,6 +124,7 @@ class _Probe(Stage):
     def __init__(
         self, features: Tensor, labels: Labels, risk: Risk, config: ProbeConfig, prior: float, weights: Tensor | None
     ) -> None:
+        features = checked_features(features, labels)
         _check(features, labels, prior)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)
@@ -172,9 +173,20 @@ class _Probe(Stage):
         return LinearHead.of(self._layer, self._mean, self._scale, history=history)
 
 
-def _check(features: Tensor, labels: Labels, prior: float) -> None:
+def checked_features(features: Tensor, labels: Labels) -> Tensor:
+    """The features as constants: a graph behind them would be freed by the first step. Shape: (n, D), labels (n,)."""
+    require_array(labels)
+    if not isinstance(features, Tensor) or not features.is_floating_point():
+        seen = features.dtype if isinstance(features, Tensor) else type(features).__name__
+        raise InputError(
+            f"features must be a floating-point tensor, got {seen}; torch.as_tensor(...).float() makes one"
+        )
     if features.dim() != 2 or len(features) != len(labels):
         raise InputError(f"features must be (n, D), one row per label: got {tuple(features.shape)} and {len(labels)}")
+    return features.detach()
+
+
+def _check(features: Tensor, labels: Labels, prior: float) -> None:
     require_positive_and_unlabelled(labels)
     check_prior(prior)
     # One such value would make the mean of its column, and so every row, NaN: the message could not name the row.

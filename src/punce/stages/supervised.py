@@ -15,7 +15,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
-from punce.stages.probe import LinearHead
+from punce.stages.probe import LinearHead, checked_features
 
 _FEWEST = 2  # of each class: one to learn from, one to judge by
 _MOST_STEPS = 1000  # scikit-learn's default of 100 is too few for weak penalties
@@ -45,6 +45,7 @@ def supervised(
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.preprocessing import StandardScaler
 
+    features = checked_features(features, labels)
     _check_both_classes(labels)
     h = features.cpu().double().numpy()
     scaler = StandardScaler().fit(h)

@@ -57,7 +57,7 @@ class Stateful(Protocol):
 class Outputs(TypedDict, total=False):
     """What every stage function takes beside its data: where a run is written and shown."""
 
-    folder: Path | None
+    folder: str | Path | None
     """Where checkpoints and ``history.jsonl`` go, from which a killed run is resumed; None writes neither."""
     save_every: float
     """Seconds between checkpoints; 60 if not given."""
@@ -97,7 +97,8 @@ class Run:
         self._state = dict(state)
         self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
         self._save_every, self._writer = outputs.get("save_every", 60.0), outputs.get("writer")
-        self._progress, self._folder = outputs.get("progress", False), outputs.get("folder")
+        self._progress, folder = outputs.get("progress", False), outputs.get("folder")
+        self._folder = None if folder is None else Path(folder)
         self._sums: dict[str, float] = {}
         modules = [module for module in state.values() if isinstance(module, nn.Module)]
         self._buffers = [buffer for module in modules for buffer in module.buffers()]
