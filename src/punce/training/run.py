@@ -13,10 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -32,6 +31,7 @@ from punce.storage.files import write_text
 from punce.training import collectives
 from punce.training.progress import StageProgress
 from punce.training.random_stream import seeded
+from punce.training.signals import handled
 
 EXIT_TERMINATED = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 
@@ -121,7 +121,7 @@ class Run:
         last_save = time.monotonic()
         shown = self._progress and self._is_first_rank
         progress = StageProgress(self.stage, self.total_steps, self._rows_per_step, shown=shown, start=self.step)
-        with progress, _on_sigterm(self._note_sigterm):
+        with progress, handled(self._note_sigterm, signal.SIGTERM):
             while self.step < self.total_steps:
                 _copy(self._buffers, to=self._buffers_before)
                 yield self.step
@@ -310,19 +310,6 @@ def _refusing_foreign(path: Path) -> Iterator[None]:
             f"{path} cannot be resumed: its state is not one that this stage writes ({type(error).__name__}: {why}); "
             "give another folder, or remove this one to start again"
         ) from error
-
-
-@contextmanager
-def _on_sigterm(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call the handler on SIGTERM while inside. Only the main thread may; others leave the signal alone."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 @torch.no_grad()
