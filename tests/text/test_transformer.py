@@ -204,6 +204,9 @@ def test_a_configuration_that_cannot_run_is_refused_at_once(roberta: Path, tmp_p
         Transformer(folder)
     indexed = shutil.copytree(roberta, tmp_path / "indexed")
     (indexed / "model.safetensors").unlink()
+    (indexed / "model.safetensors.index.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"index\.json cannot be read: maximum recursion depth"):
+        fingerprint(indexed)
     (indexed / "model.safetensors.index.json").write_text('{"weight_map": ["model.safetensors"]}')
     with pytest.raises(InputError, match="holds no weight_map"):
         Transformer(indexed)
