@@ -17,8 +17,10 @@ from punce.encoders import MLP
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import InfoNCE
-from punce.risks import NNPU
+from punce.risks import NNPU, PvU
+from punce.risks.elkan_noto import weighted_duplicates
 from punce.stages.fewshot import FewshotConfig, fewshot
+from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.stages.pupl import pupl
@@ -106,6 +108,27 @@ def test_labels_that_are_no_array_are_refused(stage: Callable[[Any], Any], kind:
 def test_labels_in_a_column_are_refused(stage: Callable[[Any], Any]) -> None:
     with pytest.raises(InputError, match=r"labels must be one-dimensional, got shape \(60, 1\)"):
         stage(PU[:, None])
+
+
+def test_weights_may_be_the_array_that_weighted_duplicates_makes(tmp_path: Path) -> None:
+    made, risk = weighted_duplicates(H.numpy(), PU, PRIOR), PvU(PRIOR)
+    for stage in (
+        lambda weights, folder: probe(H, PU, risk, BRIEF_PROBE, prior=PRIOR, weights=weights, folder=folder),
+        lambda weights, folder: finetune(
+            encoder(), Embedding(), H, PU, risk, FinetuneConfig(epochs=1), prior=PRIOR, weights=weights, folder=folder
+        ),
+    ):
+        plain, other = stage(torch.from_numpy(made), None), stage(made, tmp_path / str(id(stage)))
+        assert torch.equal(plain.weight, other.weight)
+
+
+def test_an_observer_may_return_nothing() -> None:
+    """One that only prints."""
+    seen: list[LinearHead] = []
+    probe(H, PU, NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR, observer=seen.append)
+    assert len(seen) == BRIEF_PROBE.epochs
+    supervised(H, LABELS, SupervisedConfig(folds=2, strengths=3), observer=seen.append)
+    assert len(seen) == BRIEF_PROBE.epochs + 3
 
 
 def test_a_folder_may_be_text(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from punce.errors import InputError
 from punce.labels import Labels, require_array, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
-from punce.risks.pvu import Duplicates, weights_of_training_rows
+from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint
@@ -96,7 +96,7 @@ def probe(
     config: ProbeConfig = ProbeConfig(),  # noqa: B008  frozen
     *,
     prior: float,
-    weights: Tensor | None = None,
+    weights: RowWeights | None = None,
     **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train a linear layer on frozen features and return it at its best epoch by held-out PU risk.
@@ -122,7 +122,13 @@ class _Probe(Stage):
     is_split_over_ranks = False
 
     def __init__(
-        self, features: Tensor, labels: Labels, risk: Risk, config: ProbeConfig, prior: float, weights: Tensor | None
+        self,
+        features: Tensor,
+        labels: Labels,
+        risk: Risk,
+        config: ProbeConfig,
+        prior: float,
+        weights: RowWeights | None,
     ) -> None:
         features = checked_features(features, labels)
         _check(features, labels, prior)
@@ -131,7 +137,7 @@ class _Probe(Stage):
         self._mean, self._scale = standardisation(features[self.train_rows])  # held-out rows must not leak into it
         self._x = (features - self._mean) / self._scale
         self._labels, self._risk, self._prior = labels, risk, prior
-        self._weights, self._duplicates = weights, Duplicates(risk, weights, len(features), features.device)
+        self._duplicates = Duplicates(risk, weights, len(features), features.device)
 
     def inputs(self, batch: Batch) -> Tensor:
         return self._x[batch.rows]
@@ -145,7 +151,7 @@ class _Probe(Stage):
         return {
             **{"risk": repr(self._risk), "prior": self._prior, "features": list(self._x.shape)},
             "labels": hashlib.sha256(self._labels.tobytes()).hexdigest()[:16],
-            "weights": None if self._weights is None else fingerprint(self._weights, self._labels),
+            "weights": None if (given := self._duplicates.given) is None else fingerprint(given, self._labels),
         }
 
     def state(self) -> dict[str, Stateful]:

@@ -35,7 +35,7 @@ def supervised(
     labels: Labels,
     config: SupervisedConfig,
     *,
-    observer: Callable[[LinearHead], Mapping[str, float]] | None = None,
+    observer: Callable[[LinearHead], Mapping[str, float] | None] | None = None,
 ) -> LinearHead:
     """A linear layer in float64. Its history has a row for each penalty, with the observer's numbers in it.
 
@@ -59,7 +59,7 @@ def supervised(
     history: list[dict[str, Any]] = []
     for strength in strengths if observer is not None else ():
         tried = _linear_head(LogisticRegression(C=strength, max_iter=_MOST_STEPS).fit(x, y), scaler, features, [])
-        history.append({"C": float(strength), **observer(tried)})  # type: ignore[misc]
+        history.append({"C": float(strength), **(observer(tried) or {})})  # type: ignore[misc]
     return _linear_head(search.best_estimator_, scaler, features, history)
 
 

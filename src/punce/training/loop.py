@@ -207,7 +207,7 @@ class Stage(ABC):
         self.model.eval()
 
 
-Observe = Callable[[Any], Mapping[str, float]]
+Observe = Callable[[Any], Mapping[str, float] | None]
 
 
 class Watched(Outputs, total=False):
@@ -252,7 +252,8 @@ def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Ou
             set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))  # a run may be all warm-up
             _step(stage, model, optimizer, run, step)
             if run.is_epoch_end(step):
-                run.record(**(observer(stage.shown()) if observer is not None else {}), **stage.epoch_values())
+                seen = observer(stage.shown()) if observer is not None else None  # one that only prints returns None
+                run.record(**(seen or {}), **stage.epoch_values())
                 if stage.is_chosen:
                     judgement = stage.judge()
                     best.offer(judgement.module, judgement.criterion, or_equal=stage.keeps_last_of_equals)
