@@ -278,6 +278,14 @@ def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> No
         )
 
 
+def require_array(labels: object, where: str = "labels") -> None:
+    """Refuse labels of a stage that are no array (n,): rows are chosen by their numbers, and a Series by its index."""
+    if not isinstance(labels, np.ndarray):
+        raise InputError(f"{where} must be a NumPy array, got {type(labels).__name__}; np.asarray({where}) makes one")
+    if labels.ndim != 1:
+        raise InputError(f"{where} must be one-dimensional, got shape {labels.shape}")
+
+
 def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labels", hint: str = "") -> None:
     """Refuse values outside {1, 0, -1}, naming the first offending rows. Works on arrays and tensors alike."""
     bad = (labels != POSITIVE) & (labels != UNLABELLED) & (labels != NEGATIVE)

@@ -9,8 +9,9 @@ import struct
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,8 +121,17 @@ def test_the_fixed_split_keeps_shares_and_loses_no_row() -> None:
 
 def test_one_part_can_be_asked_for() -> None:
     assert len(load("digits", split="test")) == 359
-    with pytest.raises(InputError, match="no part 'validation'"):
+    with pytest.raises(InputError, match=r"no part 'validation'; it has 'train', 'test'$"):
         load("digits", split="validation")
+
+
+def test_the_parts_that_there_are_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = load("digits")
+    monkeypatch.setattr(
+        "punce.datasets.load_benchmark", lambda *_, **__: dataclasses.replace(digits, validation=digits.test)
+    )
+    with pytest.raises(InputError, match=r"no part 'dev'; it has 'train', 'test', 'validation'$"):
+        load("digits", split="dev")  # type: ignore[call-overload]
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -133,6 +143,23 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_a_positive_class_that_splits_nothing_is_refused(positive: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="positive"):
         load("digits", positive=positive)
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist", "fashion_mnist", "cifar10"])
+@pytest.mark.parametrize("unknown", [10, -1, "cat", 1.5])
+def test_a_class_that_the_set_does_not_have_is_refused(name: str, unknown: object) -> None:
+    with pytest.raises(InputError, match=f"there is no class {unknown!r}; classes are 0 to 9"):
+        DATASETS[name].describe((1, unknown))
+
+
+def test_one_number_is_no_collection_of_classes() -> None:
+    with pytest.raises(InputError, match=r"positive must be a collection of classes such as \(1, 3, 5\), got 5"):
+        load("digits", positive=5)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("positive", [{1, 3}, np.array([1, 3]), [1.0, 3.0]], ids=str)
+def test_any_collection_names_the_positive_classes(positive: Collection[Any]) -> None:
+    assert load("digits", positive=positive).train.n_positive == load("digits", positive=(1, 3)).train.n_positive
 
 
 def test_no_test_message_was_seen_in_training() -> None:

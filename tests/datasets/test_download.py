@@ -3,6 +3,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,6 +47,26 @@ def _refused(url: str, tmp_path: Path, *, compressed: bool = False) -> str:
         download([url], folder / "file.bin", compressed=compressed)
     assert everything_in(tmp_path) == []
     return str(error.value)
+
+
+_DIES = """
+import os, signal, sys
+from pathlib import Path
+from punce.datasets.download import _scratch
+with _scratch(Path(sys.argv[1])) as scratch:
+    (scratch / "half of it").write_bytes(bytes(1000))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.faults
+def test_what_a_killed_download_left_goes_with_the_next(server: Server, tmp_path: Path) -> None:
+    target = tmp_path / "sets" / "file.bin"
+    killed = subprocess.run([sys.executable, "-c", _DIES, str(target.parent)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert any("half of it" in name for name in everything_in(tmp_path))
+    download([server.serve("/file", BODY)], target)
+    assert everything_in(tmp_path) == ["sets", "sets/file.bin"]
 
 
 @pytest.mark.faults

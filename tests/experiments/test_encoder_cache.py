@@ -13,7 +13,9 @@ from punce.experiments.encoder_cache import EncoderBusyError, EncoderCache
 from punce.experiments.job import Job
 from punce.experiments.run_cell import run_cell
 from punce.experiments.store import StoreWarning
+from punce.storage.checkpoint import CheckpointStore, CheckpointWarning
 from punce.storage.files import locked
+from punce.storage.model_file import read_model, write_model
 from tests.experiments.tiny import infonce, punce
 
 
@@ -104,6 +106,64 @@ def test_checkpoints_of_other_code_are_dropped(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.glob("*.run"))
     Job(punce(), cache, None).pretrained()
     assert cache.has(str(punce().encoder_name))
+
+
+@pytest.mark.faults
+def test_a_training_whose_checkpoints_are_all_damaged_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flipped bit must not fail every cell of this encoder until somebody removes a folder by hand."""
+    whole, _ = Job(punce(), EncoderCache(tmp_path / "whole"), None).pretrained()
+    cache = EncoderCache(tmp_path / "cut")
+    with monkeypatch.context() as patched:
+        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            Job(punce(), cache, None).pretrained()
+    states = list(cache.folder.glob("*.run/checkpoints/*/state.json"))
+    assert states
+    for state in states:
+        state.write_bytes(state.read_bytes()[:-9])
+    with pytest.warns(CheckpointWarning, match="is damaged and passed over"):
+        again, _ = Job(punce(), cache, None).pretrained()
+    assert torch.equal(weights(whole), weights(again))
+
+
+def test_a_checkpoint_that_is_refused_half_way_leaves_no_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = Job(punce(), EncoderCache(tmp_path / "whole"), None).pretrained()
+    cache = EncoderCache(tmp_path / "cut")
+    with monkeypatch.context() as patched:
+        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            Job(punce(), cache, None).pretrained()
+    (folder,) = cache.folder.glob("*.run/checkpoints")
+    store = CheckpointStore(folder)
+    latest = store.load_latest()
+    assert latest is not None
+    last = [name for name in latest.tensors if "/model/" in name][-1]
+    store.save(latest.step, {**latest.tensors, last: torch.zeros(3)}, latest.state)
+    again, _ = Job(punce(), cache, None).pretrained()
+    assert torch.equal(weights(whole), weights(again))
+
+
+@pytest.mark.parametrize("missing", ["history", "projector.0.weight"])
+def test_an_encoder_that_another_version_stored_is_made_again_from_the_seed(
+    tmp_path: Path, trainings: list[str], missing: str
+) -> None:
+    """Weights that fit are loaded before the misfit shows: training must not begin at them."""
+    cache = EncoderCache(tmp_path)
+    made, _ = Job(punce(), cache, None).pretrained()
+    folder = tmp_path / str(punce().encoder_name)
+    tensors, content = read_model(folder)
+    for part in (tensors, content):
+        part.pop(missing, None)
+    del content["format"]
+    write_model(folder, tensors, content)
+    with pytest.warns(StoreWarning, match="made again"):
+        again, _ = Job(punce(), cache, None).pretrained()
+    assert len(trainings) == 2
+    assert torch.equal(weights(made), weights(again))
 
 
 def test_the_number_is_the_same_with_and_without_a_cached_encoder(tmp_path: Path) -> None:

@@ -49,9 +49,20 @@ def test_rows_are_whitened_by_training_rows_and_kept(folder: Path) -> None:
     assert kept.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("left", [0, 5, 1000])
+@pytest.mark.faults
+def test_kept_rows_that_are_cut_off_are_computed_again(folder: Path, left: int) -> None:
+    whole = load_features(DIGITS).train.X
+    (kept,) = folder.glob(f"{DIGITS}-*.npy")
+    content = kept.read_bytes()
+    kept.write_bytes(content[:left])
+    np.testing.assert_array_equal(load_features(DIGITS).train.X, whole)
+    assert kept.read_bytes() == content
+
+
 def test_files_that_changed_are_refused(folder: Path) -> None:
     np.save(folder / "two_test.npy", np.zeros((359, 12), dtype=np.float32))
-    with pytest.raises(InputError, match=r"two_test.npy has the sha256 .* its JSON says .* make it again"):
+    with pytest.raises(InputError, match=r"^\S+two_test.npy has the sha256 .* its JSON says .* make it again"):
         load_features(DIGITS)
     (folder / "one.json").write_text("[]")
     with pytest.raises(InputError, match=r"one.json does not describe features"):

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -47,6 +48,19 @@ def start(results: Path, *options: str) -> subprocess.Popen[str]:
     line = [sys.executable, "-m", "tests.experiments.tiny", str(results), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment, cwd=Path(__file__).parents[2])
+
+
+def test_cells_run_in_another_thread_too(tmp_path: Path) -> None:
+    """A notebook server or a test runner may call from one; Python gives signals to the main thread only."""
+    done: list[Cell] = []
+
+    def work() -> None:
+        done.extend(run_cells([joint()], ResultStore(tmp_path, "smoke"), InProcess(), Told()).done)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(PATIENCE)
+    assert done == [joint()]
 
 
 def lines(stream: IO[str] | None) -> list[tuple[str, str]]:

@@ -79,8 +79,15 @@ def test_a_result_that_is_not_finite_is_refused_by_name(store: ResultStore) -> N
         lambda text: text.replace('"n_labelled": 40', '"n_labelled": 41'),
         lambda text: text.replace('"done"', '"dnoe"'),
         lambda text: text.replace('"attempts": 1', '"attmepts": 1'),
+        lambda text: text.replace('"attempts": 1', '"attempts": null'),
+        lambda text: text.replace('"error": null', '"error": 5'),
+        lambda text: text.replace('"machine": {}', '"machine": 3'),
+        lambda text: "[" * 100_000,
     ],
-    ids=["cut", "empty", "no object", "control character", "another configuration", "status", "field"],
+    ids=[
+        *("cut", "empty", "no object", "control character", "another configuration", "status", "field"),
+        *("attempts", "error", "machine", "nested"),
+    ],
 )
 @pytest.mark.faults
 def test_a_damaged_file_is_not_believed_and_kept_when_the_next_result_comes(store: ResultStore, damage: object) -> None:

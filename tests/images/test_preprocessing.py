@@ -85,6 +85,7 @@ def test_settings_that_cannot_be_meant_are_refused(change: dict[str, Any], messa
 def test_missing_and_broken_settings_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no preprocessor_config\.json.*Vision\(module"):
         read_preprocessing(tmp_path)
-    (tmp_path / "preprocessor_config.json").write_text("{")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_preprocessing(tmp_path)
+    for broken in ("{", "[" * 100_000):
+        (tmp_path / "preprocessor_config.json").write_text(broken)
+        with pytest.raises(InputError, match="cannot be read"):
+            read_preprocessing(tmp_path)

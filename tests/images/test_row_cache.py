@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from punce.storage import row_cache
 from punce.storage.row_cache import RowCache
@@ -44,6 +45,33 @@ def test_a_damaged_piece_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "empty.safetensors").write_bytes(b"")
     again = RowCache(tmp_path)
     assert [key in again for key in _rows(10)[0]] == [False] * 5 + [True] * 5
+
+
+@pytest.mark.faults
+def test_a_piece_with_a_changed_bit_is_left_out(tmp_path: Path) -> None:
+    """Wrong features would pass for right ones: nothing else in the file tells."""
+    for start in (0, 5):
+        cache = RowCache(tmp_path)
+        cache.add(*_rows(5, start))
+        cache.flush()
+        assert all(key in cache for key in _rows(start + 5)[0])
+    first, _ = sorted(tmp_path.iterdir())
+    content = bytearray(first.read_bytes())
+    content[content.index(np.float32(3).tobytes())] ^= 1
+    first.write_bytes(content)
+    again = RowCache(tmp_path)
+    assert [key in again for key in _rows(10)[0]] == [False] * 5 + [True] * 5
+    again.add(*_rows(5))
+    again.flush()
+    repaired = RowCache(tmp_path)
+    assert all(key in repaired and repaired.get(key)["features"][0] == k for k, key in enumerate(_rows(10)[0]))
+
+
+def test_pieces_of_earlier_versions_are_believed(tmp_path: Path) -> None:
+    keys, columns = _rows(5)
+    whole = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(5, -1)
+    save_file({**columns, "keys": whole}, tmp_path / "1.safetensors")
+    assert all(key in RowCache(tmp_path) for key in keys)
 
 
 @pytest.mark.faults

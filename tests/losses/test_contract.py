@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from punce.errors import InputError
+from punce.errors import InputError, PunceError
 from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
 from punce.losses.contrastive import two_view_anchors
 from punce.losses.posterior import anchor_probabilities
@@ -119,6 +119,20 @@ def test_torch_func_transforms_a_loss(case: Case, name: str, temperature: float)
     torch.testing.assert_close(torch.func.vmap(loss, (0, None))(batches, known), torch.stack(values))
     at_once = torch.func.vmap(torch.func.grad(loss), (0, None))(batches, known)
     torch.testing.assert_close(at_once, torch.stack(gradients))
+
+
+@by_case
+def test_vmap_takes_labels_for_each_batch(case: Case) -> None:
+    """One batch of rows and labels a task, as in ensembles and meta-learning."""
+    loss = case.loss(0.5)
+    z, labels = torch.stack([projections(6).detach(), projections(6).detach().flip(1)]), torch.tensor(LABELS["pu"])
+    both = torch.stack([labels, labels.flip(0)])
+    if isinstance(loss, PuNCE) and loss.weighting == "posterior":
+        with pytest.raises(PunceError, match="looks at the labels, which vmap does not allow"):
+            torch.func.vmap(lambda z, labels: PuNCE.forward(loss, z, labels))(z, both)
+        return
+    values = torch.stack([loss(*batch) for batch in zip(z, both, strict=True)])
+    torch.testing.assert_close(torch.func.vmap(loss)(z, both), values)
 
 
 @by_case

@@ -92,6 +92,24 @@ def test_other_arguments() -> None:
         DCL(tau_plus=1.0)
 
 
+@pytest.mark.parametrize("weighting", ["paper", "released", "posterior"])
+def test_every_form_wants_labels_in_a_tensor(z: Tensor, weighting: Any) -> None:
+    with pytest.raises(InputError, match="labels must be a tensor, got list"):
+        PuNCE(0.3, weighting=weighting)(z, [1, 0, 0, 0])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("loss", [InfoNCE, SCL, DCL, lambda temperature: PuNCE(0.3, temperature)])
+def test_the_lowest_temperature_gives_numbers_and_a_lower_one_is_refused(loss: Any, z: Tensor) -> None:
+    z.requires_grad_()
+    value = loss(1e-30)(z, torch.tensor([1, 0, 1, 0]))
+    value.backward()
+    assert value.isfinite()
+    assert z.grad is not None
+    assert z.grad.isfinite().all()
+    with pytest.raises(InputError, match=r"temperature must be at least 1e-30, got 1e-31"):
+        loss(1e-31)
+
+
 def test_pnu_labels_given_to_the_pu_only_form(z: Tensor) -> None:
     with pytest.raises(InputError, match=r"weighting='released'\).* first at rows 1, 3"):
         PuNCE(0.3, weighting="released")(z, torch.tensor([1, -1, 0, -1]))

@@ -100,6 +100,13 @@ def test_without_torchrun_nothing_is_joined(monkeypatch: pytest.MonkeyPatch) -> 
     assert collectives.world_size() == 1
 
 
+@pytest.mark.parametrize("given", ["two", "", "0", "-1", "2.0"])
+def test_a_number_of_ranks_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("WORLD_SIZE", given)
+    with pytest.raises(InputError, match=rf"WORLD_SIZE is '{given}', which is no number of ranks; .*unset WORLD_SIZE"):
+        collectives.init_from_environment()
+
+
 def test_half_an_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")

@@ -210,6 +210,30 @@ def test_other_rows_labels_or_encoders_in_the_same_folder_are_refused(tmp_path: 
     pretrain(MLP(12, width=0.002), Embedding(), X, labels, InfoNCE(), **run)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"config": 3}, {"config": None}, {"numbers": None}, {"numbers": {}}, {"numbers": {"kind": "plain", "value": 3}}],
+    ids=str,
+)
+def test_a_checkpoint_of_another_form_is_refused(tmp_path: Path, changed: dict[str, object]) -> None:
+    """A checkpoint may be from somebody else (SECURITY.md): one line, whatever its state holds."""
+    store = stopped(tmp_path, 2)
+    latest = store.load_latest()
+    assert latest is not None
+    store.save(latest.step, latest.tensors, {**latest.state, **changed})
+    with pytest.raises(InputError, match="its state is not one that this stage writes"):
+        train(tmp_path)
+
+
+def test_a_checkpoint_with_weights_of_another_shape_is_refused(tmp_path: Path) -> None:
+    store = stopped(tmp_path, 2)
+    latest = store.load_latest()
+    assert latest is not None
+    store.save(latest.step, {name: tensor.new_zeros(3) for name, tensor in latest.tensors.items()}, latest.state)
+    with pytest.raises(InputError, match="its state is not one that this stage writes"):
+        train(tmp_path)
+
+
 def test_another_number_of_threads_is_warned_of(tmp_path: Path) -> None:
     stopped(tmp_path, 5)
     with pytest.warns(RunWarning, match="threads was 1 and is 2: results will differ in the last bits"):

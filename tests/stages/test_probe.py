@@ -97,6 +97,18 @@ def test_rows_that_are_refused_leave_the_encoder_in_its_mode() -> None:
     assert encoder.training
 
 
+def test_a_part_in_eval_mode_stays_so_when_features_are_extracted() -> None:
+    """Who trains on with a frozen BatchNorm must not find it awake, and its statistics changed, after a look."""
+    encoder = MLP(3, width=0.001).train()
+    norms = [part for part in encoder.backbone.modules() if isinstance(part, torch.nn.BatchNorm1d)]
+    for norm in norms:
+        norm.eval()
+    before = [part.training for part in encoder.modules()]
+    extract_features(encoder, Embedding(), torch.zeros(2, 3))
+    assert norms
+    assert [part.training for part in encoder.modules()] == before
+
+
 def test_without_an_epoch_the_head_is_zero_and_not_a_random_one() -> None:
     head = probe(FEATURES, D.labels, NNPU(D.prior), ProbeConfig(epochs=0), prior=D.prior)
     assert not head.weight.any()

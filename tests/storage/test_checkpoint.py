@@ -26,6 +26,7 @@ from punce.storage.checkpoint import (
 )
 from punce.storage.tensor_folder import STORABLE
 from punce.training.optim import build_optimizer
+from tests.attacks.folders import Parts, write_folder
 
 FILES = ["manifest.json", "state.json", "tensors.safetensors"]
 
@@ -349,6 +350,43 @@ def test_a_pipe_inside_a_checkpoint_does_not_hang(store: CheckpointStore) -> Non
     os.mkfifo(path)
     with pytest.warns(CheckpointWarning, match=r"state\.json is not a regular file"):
         assert store.load_latest().step == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"files": None},
+        {"files": []},
+        {"files": {"state.json": {"bytes": 1, "sha256": ""}}},
+        {"files": {name: {"bytes": "1", "sha256": ""} for name in ("state.json", "tensors.safetensors")}},
+        {"step": "2"},
+        {"step": -1},
+        {"format": None},
+    ],
+    ids=str,
+)
+def test_a_sealed_manifest_of_another_form_is_passed_over(store: CheckpointStore, changed: dict[str, Any]) -> None:
+    """Its checksum is right: whoever makes a checkpoint can seal it."""
+    path = store.folder / store.names()[-1] / "manifest.json"
+    manifest = {key: value for key, value in json.loads(path.read_bytes()).items() if key != "sha256"}
+    path.write_bytes(checkpoint_module._sealed({**manifest, **changed}))
+    with pytest.warns(CheckpointWarning, match=r"punce did not write it|has format None"):
+        assert store.load_latest().step == 1  # type: ignore[union-attr]
+
+
+def test_a_manifest_nested_too_deeply_is_passed_over(store: CheckpointStore) -> None:
+    (store.folder / store.names()[-1] / "manifest.json").write_bytes(b"[" * 100_000)
+    with pytest.warns(CheckpointWarning, match="does not agree with its own checksum"):
+        assert store.load_latest().step == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", [b"[]", b"3", b"[" * 100_000 + b"]" * 100_000], ids=["list", "number", "nested"])
+def test_a_sealed_state_of_another_form_is_passed_over(store: CheckpointStore, text: bytes) -> None:
+    tensors = (store.folder / store.names()[-1] / "tensors.safetensors").read_bytes()
+    folder, names = store.folder / "checkpoint-000003-step-3", ("tensors.safetensors", "state.json")
+    write_folder(folder, Parts(text, tensors), names=names, is_checkpoint=True)
+    with pytest.warns(CheckpointWarning, match="step-3 is damaged"):
+        assert store.load_latest().step == 2  # type: ignore[union-attr]
 
 
 def test_nothing_is_ever_unpickled(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,18 @@ def test_end_marks_written_in_a_text_are_text(encoder: Transformer) -> None:
     assert set(row[1:-1].tolist()).isdisjoint({0, 1, 2})
 
 
+@pytest.mark.parametrize("max_parts", [1, 8])
+@pytest.mark.parametrize("way", ["tokens", "embed"])
+def test_what_is_no_list_of_texts_is_refused(roberta: Path, way: str, max_parts: int) -> None:
+    """Of one text every letter would be embedded as a text."""
+    read = getattr(Transformer(roberta, max_parts=max_parts), way)
+    with pytest.raises(InputError, match=r"got one str: give \[text\]"):
+        read("sun sea")
+    for missing in (None, float("nan")):
+        with pytest.raises(InputError, match=rf"got {type(missing).__name__} in place 1; write '' where there is none"):
+            read(["sun", missing])
+
+
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_pooling_is_that_of_the_bare_network(roberta: Path, pooling: str) -> None:
     encoder = Transformer(roberta, pooling).eval()  # type: ignore[arg-type]
@@ -204,6 +216,9 @@ def test_a_configuration_that_cannot_run_is_refused_at_once(roberta: Path, tmp_p
         Transformer(folder)
     indexed = shutil.copytree(roberta, tmp_path / "indexed")
     (indexed / "model.safetensors").unlink()
+    (indexed / "model.safetensors.index.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"index\.json cannot be read: maximum recursion depth"):
+        fingerprint(indexed)
     (indexed / "model.safetensors.index.json").write_text('{"weight_map": ["model.safetensors"]}')
     with pytest.raises(InputError, match="holds no weight_map"):
         Transformer(indexed)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from punce.errors import InputError
-from punce.training.loop import Batch, Judgement, Objective, Stage, train
+from punce.training.loop import Batch, Judgement, Objective, Settings, Stage, train
 from punce.training.run import Stateful
 from tests.stages.digits import Interruption, interrupted_at
 
@@ -146,6 +146,17 @@ def test_a_checkpoint_with_other_parts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"another configuration \(lr: 0.1 there, 0.2 here\)"):
         train(WithMore(Config(lr=0.2)), folder=tmp_path)
     train(WithMore(), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seed", -1), ("seed", 0.5), ("epochs", -1), ("epochs", 1.5), ("epochs", True), ("steps", -3)]
+)
+def test_settings_that_cannot_be_counted_are_refused(name: str, value: Any) -> None:
+    """A negative number of epochs would train nothing without a word."""
+    given: dict[str, Any] = {"batch_size": 4, "seed": 0, "lr": 0.1, "weight_decay": 0.0, "epochs": 1}
+    with pytest.raises(InputError, match=f"{name} must be a whole number of at least 0, got {value!r}"):
+        Settings(**{**given, name: value})
+    assert Settings(**{**given, "seed": np.int64(3)}).seed == 3
 
 
 def test_a_stage_that_shows_nothing_says_so() -> None:

@@ -63,7 +63,8 @@ def load(
         return dataset
     part: Part | None = getattr(dataset, split, None) if split in get_args(Split) else None
     if part is None:
-        raise InputError(f"{name} has no part {split!r}; it has 'train' and 'test'")
+        there = [repr(one) for one in get_args(Split) if getattr(dataset, one) is not None]
+        raise InputError(f"{name} has no part {split!r}; it has {', '.join(there)}")
     return part
 
 

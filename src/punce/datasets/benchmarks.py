@@ -27,7 +27,8 @@ def load_benchmark(
     download: bool = True,
 ) -> Dataset:
     """The set's rows and true labels; see :func:`punce.data.load`."""
-    if positive is not None and (isinstance(positive, str) or not len(positive)):
+    is_collection = isinstance(positive, Collection) and not isinstance(positive, str)
+    if positive is not None and not (is_collection and len(positive)):
         raise InputError(f"positive must be a collection of classes such as (1, 3, 5), got {positive!r}")
     dataset = benchmark.build(locate(benchmark, root, download=download), positive)
     for name, part in (("training", dataset.train), ("test", dataset.test)):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.datasets.catalogue import Benchmark, Paths, published
-from punce.datasets.dataset import Part, is_member
+from punce.datasets.dataset import Part, is_member, named_classes
 from punce.errors import InputError
 
 _CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -51,7 +51,7 @@ def _part(paths: Paths, names: tuple[str, ...], positive: Collection[Any]) -> Pa
 
 
 def _describe(positive: Collection[Any]) -> str:
-    names = ", ".join(_CLASSES[k] for k in sorted(positive))
+    names = ", ".join(named_classes(_CLASSES, positive))
     return f"vehicles ({names})" if set(positive) == set(_VEHICLES) else names
 
 

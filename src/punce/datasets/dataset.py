@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,6 +65,13 @@ class Dataset:
 def is_member(classes: npt.NDArray[Any], positive: Collection[Any]) -> TrueLabels:
     """1 where the class is one of `positive`, else 0."""
     return np.isin(classes, list(positive)).astype(np.int8)
+
+
+def named_classes(names: Sequence[str], positive: Collection[Any]) -> list[str]:
+    """The names of these classes, in order; refuses a class that the set does not have."""
+    if unknown := [one for one in positive if one not in range(len(names))]:
+        raise InputError(f"positive: there is no class {unknown[0]!r}; classes are 0 to {len(names) - 1}")
+    return [names[int(one)] for one in sorted(positive)]
 
 
 def fixed_split(strata: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import urllib.error
 import urllib.request
 import zipfile
@@ -24,6 +23,7 @@ from typing import IO
 
 from punce.datasets.catalogue import Benchmark, DataFile
 from punce.errors import InputError
+from punce.storage.temporary import held_temporary
 
 LARGEST_DOWNLOAD = 1 << 30  # several times the largest set here
 LARGEST_UNPACKED = 2 << 30
@@ -56,8 +56,9 @@ def fetch(benchmark: Benchmark, folder: Path, files: Sequence[DataFile]) -> None
 def _scratch(folder: Path) -> Iterator[Path]:
     """A temporary folder on the same file system as `folder`, so that a rename can place files."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
-    with tempfile.TemporaryDirectory(dir=existing, prefix=".punce-") as name:
-        yield Path(name)
+    # Held: what a killed download leaves, up to a gigabyte, is removed by the next one.
+    with held_temporary(existing / "download", is_folder=True) as scratch:
+        yield scratch
 
 
 def _place(scratch: Path, folder: Path, files: Sequence[DataFile]) -> None:

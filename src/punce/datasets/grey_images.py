@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.datasets.catalogue import Benchmark, Paths, published
-from punce.datasets.dataset import Part, fixed_split, is_member
+from punce.datasets.dataset import Part, fixed_split, is_member, named_classes
 from punce.errors import InputError
 
 _ODD, _EVEN = (1, 3, 5, 7, 9), (0, 2, 4, 6, 8)
@@ -86,13 +86,14 @@ def _idx_part(paths: Paths, name: str, positive: Collection[Any]) -> Part:
 
 def _describe_digits(positive: Collection[Any]) -> str:
     """'odd digits {1, 3, 5, 7, 9}'."""
+    named_classes("0123456789", positive)  # refuses 10
     word = {_ODD: "odd digits", _EVEN: "even digits"}.get(tuple(sorted(positive)), "digits")
     return f"{word} {_braced(positive)}"
 
 
 def _describe_clothes(positive: Collection[Any]) -> str:
     """'trouser, coat, sneaker {1, 4, 7}'."""
-    return f"{', '.join(_CLOTHES[k] for k in sorted(positive))} {_braced(positive)}"
+    return f"{', '.join(named_classes(_CLOTHES, positive))} {_braced(positive)}"
 
 
 def _braced(classes: Collection[Any]) -> str:

@@ -85,13 +85,15 @@ class Encoder(nn.Module):
 
 @contextmanager
 def eval_mode(module: nn.Module) -> Iterator[None]:
-    """Inside, the module is in eval mode; afterwards in the mode it had, also if rows were refused."""
-    was_training = module.training
+    """Inside, the module is in eval mode; afterwards each part is in the mode it had, also if rows were refused."""
+    # Part by part: train() would also wake a BatchNorm that its owner has put into eval mode on its own.
+    before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
         yield
     finally:
-        module.train(was_training)
+        for part, was_training in before:
+            part.training = was_training
 
 
 def scaled(size: int, width: float) -> int:

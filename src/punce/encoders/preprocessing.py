@@ -126,7 +126,7 @@ def read_preprocessing(folder: Path) -> Preprocessing:
             f"{folder} holds no {SETTINGS}, so how its pictures were scaled is not known; add it, or give the network "
             "as punce.encoders.Vision(module, size=…, mean=…, std=…)"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     try:
         return _from_settings(given)

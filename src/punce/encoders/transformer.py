@@ -79,8 +79,7 @@ class Transformer(Encoder):
         return _padded(self._token_lists(texts))
 
     def _token_lists(self, texts: Sequence[str]) -> list[list[int]]:
-        if isinstance(texts, str):
-            raise InputError("texts must be a list of str, got one str: give [text]")
+        _require_texts(texts)
         rows: list[list[int]] = []
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             rows += self._tokenizer(
@@ -98,6 +97,7 @@ class Transformer(Encoder):
         """Token rows of all parts of the texts, and which text each is of: at most `max_parts` of one."""
         if self.max_parts == 1:
             return self._token_lists(texts), list(range(len(texts)))
+        _require_texts(texts)
         rows: list[list[int]] = []
         owners: list[int] = []
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
@@ -216,6 +216,17 @@ def _means(features: Tensor, rows: list[list[int]], owners: list[int], n_texts: 
     weight, of = torch.tensor([len(row) for row in rows], dtype=features.dtype)[:, None], torch.tensor(owners)
     total = torch.zeros(n_texts, features.shape[1]).index_add_(0, of, weight * features)
     return total / torch.zeros(n_texts, 1).index_add_(0, of, weight)
+
+
+def _require_texts(texts: Sequence[str]) -> None:
+    """Refuse what is no list of texts: of one str every letter would be a text."""
+    if isinstance(texts, str):
+        raise InputError("texts must be a list of str, got one str: give [text]")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"texts must be a list of str, got {type(text).__name__} in place {place}; write '' where there is none"
+            )
 
 
 def _encodable(text: str) -> str:

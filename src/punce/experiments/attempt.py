@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from punce import __version__
-from punce.errors import InputError, PunceError, WriteError
+from punce.errors import PunceError, WriteError
 from punce.experiments.cell import Cell
-from punce.experiments.encoder_cache import EncoderBusyError
+from punce.experiments.encoder_cache import EncoderBusyError, from_checkpoints_or_start
 from punce.experiments.machine import code_hashes, facts
 from punce.experiments.store import Record, ResultStore
-from punce.storage.checkpoint import CheckpointError
 
 if TYPE_CHECKING:
     from punce.experiments.run_cell import Outcome
@@ -90,18 +89,11 @@ def _run(task: Task, store: ResultStore) -> Report:
 
 
 def _outcome(cell: Cell, encoders: Path, folder: Path) -> Outcome:
-    """Run the cell; from the start where its checkpoints are of another configuration, or can no longer be read."""
+    """Run the cell, from its checkpoints if there are any that can be taken up."""
     # Here, because it brings scikit-learn and transformers, which a runner that only waits for workers never needs.
     from punce.experiments.run_cell import run_cell
 
-    has_begun = folder.exists()
-    try:
-        return run_cell(cell, encoders, folder)
-    except (InputError, CheckpointError) as error:
-        if not has_begun or isinstance(error, WriteError):
-            raise  # not the checkpoints' fault
-        shutil.rmtree(folder)
-        return run_cell(cell, encoders, folder)
+    return from_checkpoints_or_start(folder, lambda: run_cell(cell, encoders, folder))
 
 
 def describe(error: Exception) -> str:

@@ -10,19 +10,39 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from punce.encoders import Encoder
-from punce.errors import InputError, PunceError
+from punce.errors import InputError, PunceError, WriteError
 from punce.experiments.cell import config_key
 from punce.experiments.store import StoreWarning
+from punce.storage.checkpoint import CheckpointError
 from punce.storage.files import locked
 from punce.storage.model_file import ModelFileError, read_model, write_model
 
 Train = Callable[[Encoder, Path], list[dict[str, Any]]]
 """Trains the encoder in place, with checkpoints in the folder, and returns the history."""
+
+
+Result = TypeVar("Result")
+
+
+def from_checkpoints_or_start(folder: Path, run: Callable[[], Result]) -> Result:
+    """The result of `run`, which keeps its checkpoints in `folder`.
+
+    From the start where they are of another configuration, of another version, or can no longer be read.
+    """
+    has_begun = folder.exists()
+    try:
+        return run()
+    except (InputError, CheckpointError) as error:
+        if not has_begun or isinstance(error, WriteError):
+            raise  # not the checkpoints' fault
+        shutil.rmtree(folder)
+        return run()
 
 
 class EncoderBusyError(PunceError):
@@ -61,26 +81,27 @@ class EncoderCache:
     def _load(self, encoder: Encoder, name: str) -> Pretrained | None:
         if not self.has(name):
             return None
+        first = deepcopy(encoder.state_dict())
         try:
             tensors, content = read_model(self.folder / name)
             encoder.load_state_dict(tensors)
             found = Pretrained(list(content["history"]), float(content["seconds"]))
         except (ModelFileError, KeyError, RuntimeError) as error:
             warnings.warn(f"the pretrained encoder {name} is made again: {error}", StoreWarning, stacklevel=3)
+            encoder.load_state_dict(first)  # some weights may be in it, and training must begin at those of the seed
             return None
         encoder.eval()
         return found
 
     def _train(self, encoder: Encoder, name: str, config: dict[str, Any], train: Train) -> Pretrained:
         began, work = time.perf_counter(), self.folder / f"{name}.run"
-        has_begun = work.exists()
-        try:
-            history = train(encoder, work)
-        except InputError:
-            if not has_begun:
-                raise
-            shutil.rmtree(work)  # checkpoints that this version of the code cannot resume
-            history = train(encoder, work)
+        first = deepcopy(encoder.state_dict())
+
+        def from_first_weights() -> list[dict[str, Any]]:
+            encoder.load_state_dict(first)  # a checkpoint that does not fit may have been loaded in part
+            return train(encoder, work)
+
+        history = from_checkpoints_or_start(work, from_first_weights)
         made = Pretrained(history, time.perf_counter() - began)
         content = {"config": config, "history": made.history, "seconds": made.seconds}
         write_model(self.folder / name, dict(encoder.state_dict()), content)

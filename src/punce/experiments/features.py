@@ -63,15 +63,24 @@ def load_features(source: str) -> Dataset:
     abouts = [_about(folder, name) for name in _encoders(source)]
     key = hashlib.sha256(json.dumps([_VERSION, abouts], sort_keys=True).encode()).hexdigest()[:16]
     kept = folder / f"{source}-{key}.npy"
-    if not kept.is_file():
+    rows, n = _read(kept), len(labels.train)
+    if rows is None:
         rows = _projected(folder, abouts)
         with replacing(kept) as temporary, temporary.open("wb") as file:
             np.save(file, rows)
-    rows, n = np.load(kept), len(labels.train)
     if len(rows) != n + len(labels.test):
         raise InputError(f"{kept} has {len(rows)} rows instead of {n + len(labels.test)}; it is not of this data set")
     parts = (Part(part, truth.y_true) for part, truth in ((rows[:n], labels.train), (rows[n:], labels.test)))
     return Dataset(source, "embedding", labels.positive, *parts)
+
+
+def _read(kept: Path) -> Floats | None:
+    """What an earlier cell kept; None where there is nothing, or nothing that can be read: it is computed again."""
+    try:
+        rows: Floats = np.load(kept, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return rows
 
 
 def require_features(source: str) -> Path:
@@ -121,9 +130,9 @@ def _checked(path: Path, sha256: str) -> Floats:
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != sha256:
-            raise InputError(f"{path} has the sha256 {found[:12]}…, its JSON says {sha256[:12]}…; make it again")
         features: Floats = np.load(path, allow_pickle=False).astype(np.float32, copy=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
+    if found != sha256:
+        raise InputError(f"{path} has the sha256 {found[:12]}…, its JSON says {str(sha256)[:12]}…; make it again")
     return features

@@ -9,9 +9,8 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -21,6 +20,7 @@ from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.pools import InProcess
 from punce.experiments.store import ResultStore
+from punce.training.signals import handled
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 _ASK_AGAIN = 1.0  # seconds
@@ -47,7 +47,7 @@ def run_cells(
 ) -> Summary:
     """Do the cells that are not done. SIGTERM and Ctrl-C end the workers; a repeated run does the rest."""
     runner = _Runner(store, pool, watcher, most_attempts)
-    with _sigterm_as_exit():
+    with handled(_leave, signal.SIGTERM):  # so that workers are ended on the way out
         try:
             summary = runner.run(cells)
         except BaseException:
@@ -144,15 +144,5 @@ class _Runner:
         self._watcher(cell, report)
 
 
-@contextmanager
-def _sigterm_as_exit() -> Iterator[None]:
-    """SIGTERM raises, so that workers are ended on the way out."""
-
-    def leave(signum: int, frame: FrameType | None) -> None:
-        raise SystemExit(EXIT_TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _leave(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(EXIT_TERMINATED)

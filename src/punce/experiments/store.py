@@ -17,6 +17,7 @@ import warnings
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal
 
 from punce.errors import PunceError
@@ -124,6 +125,12 @@ def _keep_damaged(path: Path, key: str) -> None:
             temporary.write_bytes(content)
 
 
+_FORMS: dict[str, type | UnionType] = {
+    **dict.fromkeys(("result", "seconds", "machine", "code"), dict),
+    **{"attempts": int, "error": str | None, "punce": str},
+}
+
+
 def _parse_own(text: bytes, key: str) -> Record:
     """The record of this key; ValueError also for what is no UTF-8 and no JSON."""
     record = parse(text)
@@ -134,7 +141,10 @@ def _parse_own(text: bytes, key: str) -> Record:
 
 def parse(text: str | bytes) -> Record:
     """A record from its JSON text; ValueError says what is wrong with it."""
-    content = json.loads(text)
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
     try:
@@ -144,6 +154,7 @@ def parse(text: str | bytes) -> Record:
     # The name of a file is a promise about its configuration: a file that was edited or renamed must not be believed.
     if not isinstance(record.config, dict) or config_key(record.config) != record.key:
         raise ValueError("its configuration does not belong to its key")
-    if record.status not in ("done", "failed") or not isinstance(record.result, dict):
-        raise ValueError("its status or result has the wrong form")
+    wrong = [name for name, kind in _FORMS.items() if not isinstance(getattr(record, name), kind)]
+    if record.status not in ("done", "failed") or wrong:
+        raise ValueError(f"its {' and '.join(wrong) or 'status'} has the wrong form")
     return record

@@ -133,7 +133,8 @@ def two_view_anchors(z: Tensor, labels: Tensor | None) -> Anchors:
         labels = torch.zeros(b, dtype=torch.int8, device=z.device)
     elif labels.dtype == torch.bool:
         labels = labels.to(torch.int8)
-    check_vocabulary(labels)
+    if not is_batched(labels):
+        check_vocabulary(labels)
     # Anchor i and anchor i + b are the two views of row i, so rolling by b gives every anchor its pair.
     both = labels.to(z.device).repeat(2)[:, None]
     return Anchors(unit, unit.roll(b, 0), both == POSITIVE, both == NEGATIVE)

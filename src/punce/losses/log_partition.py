@@ -33,6 +33,7 @@ _TILE = {"cpu": 1024}
 _TILE_ACCELERATOR = 8192
 _KEPT_BYTES = {"cpu": 32 * 2**20}
 _KEPT_BYTES_ACCELERATOR = 512 * 2**20
+_LOWEST_TEMPERATURE = 1e-30  # leaves room for a sum of 10⁸ losses of 1/τ each
 _LONGEST_UNIT_ROW = 1.02  # bfloat16 rounding moves the length of a unit row by up to 1 %
 
 
@@ -63,9 +64,11 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
 
 
 def check_temperature(temperature: float) -> None:
-    """Refuse a temperature that is not a positive finite number."""
+    """Refuse a temperature that is not a positive finite number, or with which 1/τ leaves the range of float32."""
     if not (is_number(temperature) and 0 < temperature < math.inf):
         raise InputError(f"temperature must be a positive number, got {temperature!r} (the paper uses 0.5)")
+    if temperature < _LOWEST_TEMPERATURE:
+        raise InputError(f"temperature must be at least {_LOWEST_TEMPERATURE:g}, got {temperature!r}: losses overflow")
 
 
 def _check_unit_rows(z: Tensor) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, PunceError
 from punce.losses.contrastive import Anchors, LabelledGroup
-from punce.losses.log_partition import full_precision
+from punce.losses.log_partition import full_precision, is_batched
 from punce.training import collectives
 
 _SHARPNESS = 10.0  # of the log-odds in cosine similarity; 5 to 20 did equally well on MNIST
@@ -28,6 +28,11 @@ def anchor_probabilities(anchors: Anchors, prior: float, probabilities: Tensor |
 
     Shape: probabilities (B,) -> (M, 1).
     """
+    if is_batched(anchors.is_positive):
+        raise PunceError(
+            "weighting='posterior' looks at the labels, which vmap does not allow: give all batches the same labels, "
+            "vmap(loss, (0, None))"
+        )
     b = len(anchors.z) // 2
     with full_precision(anchors.z):
         log_odds = _from_means(anchors, b) if probabilities is None else _from_caller(probabilities, b)

@@ -11,6 +11,7 @@ from torch import Tensor
 from punce.errors import InputError, is_number
 from punce.labels import refuse_negatives
 from punce.losses.contrastive import Anchors, ContrastiveLoss, labelled_or_pair_target, two_view_anchors
+from punce.losses.log_partition import is_batched
 from punce.losses.posterior import anchor_probabilities
 from punce.scenario import check_prior
 
@@ -75,17 +76,17 @@ class PuNCE(ContrastiveLoss):
         `probabilities` replace those that "posterior" would find: P(y=1 | x) of the rows, such as the sigmoid of a
         classifier's scores. Their log-odds are shifted to the mean π; labelled rows' are ignored.
         """
-        # The released code has no PNU form.
-        if self.weighting == "released" and labels is not None:
-            refuse_negatives(labels, "PuNCE(weighting='released')")
+        anchors = two_view_anchors(z, labels)
         if self.weighting == "posterior":
-            anchors = two_view_anchors(z, labels)
             posterior = anchor_probabilities(anchors, self.prior, probabilities)
             # Other anchors, because sums over classes that were made without gradient must not reach the target.
             return self.mean(replace(anchors, posterior=posterior))
         if probabilities is not None:
             raise InputError(f"probabilities are for weighting='posterior'; weighting={self.weighting!r} ignores them")
-        return super().forward(z, labels)
+        # The released code has no PNU form.
+        if self.weighting == "released" and labels is not None and not is_batched(labels):
+            refuse_negatives(labels, "PuNCE(weighting='released')")
+        return self.mean(anchors)
 
     def target(self, anchors: Anchors) -> Tensor:
         """The SCL target for labelled anchors, the mixture of both classes for unlabelled ones."""

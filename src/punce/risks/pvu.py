@@ -21,6 +21,8 @@ from punce.training import collectives
 
 Correction = Literal["weighted", "none", "threshold"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
+RowWeights = Tensor | npt.NDArray[Any]
+"""w(x) of all rows of a stage. Shape: (n,)."""
 
 
 class PvU(Risk):
@@ -152,14 +154,16 @@ class Duplicates:
     Shape: given (n,), one weight for each row.
     """
 
-    def __init__(self, risk: Risk, given: Tensor | None, n: int, device: torch.device) -> None:
+    def __init__(self, risk: Risk, given: RowWeights | None, n: int, device: torch.device) -> None:
         self.are_wanted = isinstance(risk, PvU) and risk.correction == "weighted"
         if given is not None and not self.are_wanted:
             raise InputError(f"weights belong to PvU(correction='weighted'), not to {risk!r}")
         if given is not None and given.shape != (n,):
             raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(given.shape)}")
         self._device = device
-        self._values = None if given is None else given.to(device)
+        # weighted_duplicates makes an array, so that is what a person has at hand.
+        self.given = None if given is None else torch.as_tensor(given)
+        self._values = None if self.given is None else self.given.to(device)
 
     def ensure(self, make: Callable[[], Tensor]) -> None:
         """Make the weights if this risk wants them and neither the caller nor a checkpoint brought them."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.errors import InputError
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary, require_array
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
 from punce.stages.probe import LinearHead
@@ -177,6 +177,8 @@ def _criterion(accuracy: float, entropy: float, n: int) -> float:
 
 
 def _check(X: Tensor, labels: Labels, validation: tuple[Tensor, Labels], config: FewshotConfig) -> None:
+    require_array(labels)
+    require_array(validation[1], "validation labels")
     if len(X) != len(labels) or len(validation[0]) != len(validation[1]):
         raise InputError(
             f"{len(X)} rows but {len(labels)} labels, {len(validation[0])} validation rows but "

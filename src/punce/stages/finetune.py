@@ -21,7 +21,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
-from punce.risks.pvu import Duplicates, weights_of_training_rows
+from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead, Sketch
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise
@@ -65,7 +65,7 @@ def finetune(
     prior: float,
     from_scratch: bool = False,
     head: LinearHead | None = None,
-    weights: Tensor | None = None,
+    weights: RowWeights | None = None,
     **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train a pretrained `encoder` in place, with a new head or one that starts at a probe's `head`; return the head.
@@ -111,13 +111,13 @@ class _Joint(RowStage):
     keeps_last_of_equals = True
 
     def __init__(
-        self, model: Scorer, rows: RawRows, risk: Risk, config: FinetuneConfig, prior: float, weights: Tensor | None
+        self, model: Scorer, rows: RawRows, risk: Risk, config: FinetuneConfig, prior: float, weights: RowWeights | None
     ) -> None:
         check_pu_rows(rows.X, rows.labels, f"{self.name} training")
         check_prior(prior, open_interval=True)
         super().__init__(model, rows, config, labelled_share=_labelled_share(config, risk, rows.labels))
         self.scorer, self._is_augmented = model, config.augment
-        self._risk, self._prior, self._weights = risk, prior, weights
+        self._risk, self._prior = risk, prior
         self._duplicates = Duplicates(risk, weights, len(self.X), self.device)
 
     def inputs(self, batch: Batch) -> Tensor:
@@ -135,7 +135,8 @@ class _Joint(RowStage):
         self._duplicates.ensure(lambda: duplicate_weights_of(*arguments))
 
     def identity(self) -> dict[str, Any]:
-        weights = None if self._weights is None else fingerprint(self._weights, np.empty(0, dtype=np.int8))
+        given = self._duplicates.given
+        weights = None if given is None else fingerprint(given, np.empty(0, dtype=np.int8))
         # The first weights are a function of the seed here, and the Config holds the seed.
         described = {"risk": repr(self._risk), "prior": self._prior, "weights": weights, "first_weights": None}
         return {**super().identity(), **described}

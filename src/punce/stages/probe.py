@@ -20,10 +20,10 @@ from torch.nn.utils import skip_init
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
-from punce.labels import Labels, require_positive_and_unlabelled
+from punce.labels import Labels, require_array, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
-from punce.risks.pvu import Duplicates, weights_of_training_rows
+from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint
@@ -96,7 +96,7 @@ def probe(
     config: ProbeConfig = ProbeConfig(),  # noqa: B008  frozen
     *,
     prior: float,
-    weights: Tensor | None = None,
+    weights: RowWeights | None = None,
     **outputs: Unpack[Watched],
 ) -> LinearHead:
     """Train a linear layer on frozen features and return it at its best epoch by held-out PU risk.
@@ -122,15 +122,22 @@ class _Probe(Stage):
     is_split_over_ranks = False
 
     def __init__(
-        self, features: Tensor, labels: Labels, risk: Risk, config: ProbeConfig, prior: float, weights: Tensor | None
+        self,
+        features: Tensor,
+        labels: Labels,
+        risk: Risk,
+        config: ProbeConfig,
+        prior: float,
+        weights: RowWeights | None,
     ) -> None:
+        features = checked_features(features, labels)
         _check(features, labels, prior)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)
         self._mean, self._scale = standardisation(features[self.train_rows])  # held-out rows must not leak into it
         self._x = (features - self._mean) / self._scale
         self._labels, self._risk, self._prior = labels, risk, prior
-        self._weights, self._duplicates = weights, Duplicates(risk, weights, len(features), features.device)
+        self._duplicates = Duplicates(risk, weights, len(features), features.device)
 
     def inputs(self, batch: Batch) -> Tensor:
         return self._x[batch.rows]
@@ -144,7 +151,7 @@ class _Probe(Stage):
         return {
             **{"risk": repr(self._risk), "prior": self._prior, "features": list(self._x.shape)},
             "labels": hashlib.sha256(self._labels.tobytes()).hexdigest()[:16],
-            "weights": None if self._weights is None else fingerprint(self._weights, self._labels),
+            "weights": None if (given := self._duplicates.given) is None else fingerprint(given, self._labels),
         }
 
     def state(self) -> dict[str, Stateful]:
@@ -172,9 +179,20 @@ class _Probe(Stage):
         return LinearHead.of(self._layer, self._mean, self._scale, history=history)
 
 
-def _check(features: Tensor, labels: Labels, prior: float) -> None:
+def checked_features(features: Tensor, labels: Labels) -> Tensor:
+    """The features as constants: a graph behind them would be freed by the first step. Shape: (n, D), labels (n,)."""
+    require_array(labels)
+    if not isinstance(features, Tensor) or not features.is_floating_point():
+        seen = features.dtype if isinstance(features, Tensor) else type(features).__name__
+        raise InputError(
+            f"features must be a floating-point tensor, got {seen}; torch.as_tensor(...).float() makes one"
+        )
     if features.dim() != 2 or len(features) != len(labels):
         raise InputError(f"features must be (n, D), one row per label: got {tuple(features.shape)} and {len(labels)}")
+    return features.detach()
+
+
+def _check(features: Tensor, labels: Labels, prior: float) -> None:
     require_positive_and_unlabelled(labels)
     check_prior(prior)
     # One such value would make the mean of its column, and so every row, NaN: the message could not name the row.

@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.stages.probe import LinearHead, standardisation
+from punce.stages.probe import LinearHead, checked_features, standardisation
 from punce.stages.scorer import check_pu_rows
 
 
@@ -59,6 +59,7 @@ def pupl(features: Tensor, labels: Labels, config: PuplConfig = PuplConfig()) ->
     """
     from sklearn.linear_model import LogisticRegression
 
+    features = checked_features(features, labels)
     clusters = pseudo_labels(features, labels, config)
     mean, scale = standardisation(features)
     x = ((features - mean) / scale).cpu().numpy().astype(np.float64)  # in float32 L-BFGS solves it less exactly
@@ -73,6 +74,7 @@ def pupl(features: Tensor, labels: Labels, config: PuplConfig = PuplConfig()) ->
 @torch.no_grad()
 def pseudo_labels(features: Tensor, labels: Labels, config: PuplConfig = PuplConfig()) -> Clusters:  # noqa: B008
     """PU-aware 2-means: seeded by the labelled rows, which stay in the positive cluster. Shape: (n, D), (n,)."""
+    features = checked_features(features, labels)
     _check(features, labels)
     h = normalize(features, dim=1) if config.unit_rows else features
     is_p = torch.from_numpy(labels == POSITIVE).to(h.device)
@@ -122,8 +124,6 @@ def _assign(h: Tensor, is_p: Tensor, centroids: Tensor) -> Tensor:
 
 
 def _check(features: Tensor, labels: Labels) -> None:
-    if features.dim() != 2 or len(features) != len(labels):
-        raise InputError(f"features must be (n, D), one row per label: got {tuple(features.shape)} and {len(labels)}")
     check_pu_rows(features, labels, "puPL")
     if int((labels == UNLABELLED).sum()) < 2:
         raise InputError("puPL needs at least 2 unlabelled rows to form a second cluster")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.errors import InputError
-from punce.labels import Labels, check_vocabulary, refuse_negatives, require_positive_and_unlabelled
+from punce.labels import Labels, check_vocabulary, refuse_negatives, require_array, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
 from punce.stages.probe import LinearHead, in_eval_mode, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
@@ -79,7 +79,8 @@ class RowStage(Stage):
 
     def __init__(self, model: nn.Module, rows: RawRows, config: Any, **settings: Any) -> None:
         super().__init__(model, rows.labels, config, rows.X.device, **settings)
-        self.view, self.X, self.labels = rows.view, rows.X, rows.labels
+        # Detached: rows may be the output of a network, whose graph the first step would free.
+        self.view, self.X, self.labels = rows.view, rows.X.detach(), rows.labels
 
     def inputs(self, batch: Batch) -> Tensor:
         """Clean rows."""
@@ -132,6 +133,7 @@ def reinitialise(model: nn.Module, seed: int) -> None:
 
 def check_rows(X: Tensor, labels: Labels) -> None:
     """Refuse rows and labels that no stage can train on."""
+    require_array(labels)
     if len(X) != len(labels):
         raise InputError(f"{len(X)} rows but {len(labels)} labels")
     check_vocabulary(labels)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
-from punce.stages.probe import LinearHead
+from punce.stages.probe import LinearHead, checked_features
 
 _FEWEST = 2  # of each class: one to learn from, one to judge by
 _MOST_STEPS = 1000  # scikit-learn's default of 100 is too few for weak penalties
@@ -35,7 +35,7 @@ def supervised(
     labels: Labels,
     config: SupervisedConfig,
     *,
-    observer: Callable[[LinearHead], Mapping[str, float]] | None = None,
+    observer: Callable[[LinearHead], Mapping[str, float] | None] | None = None,
 ) -> LinearHead:
     """A linear layer in float64. Its history has a row for each penalty, with the observer's numbers in it.
 
@@ -45,6 +45,7 @@ def supervised(
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.preprocessing import StandardScaler
 
+    features = checked_features(features, labels)
     _check_both_classes(labels)
     h = features.cpu().double().numpy()
     scaler = StandardScaler().fit(h)
@@ -58,7 +59,7 @@ def supervised(
     history: list[dict[str, Any]] = []
     for strength in strengths if observer is not None else ():
         tried = _linear_head(LogisticRegression(C=strength, max_iter=_MOST_STEPS).fit(x, y), scaler, features, [])
-        history.append({"C": float(strength), **observer(tried)})  # type: ignore[misc]
+        history.append({"C": float(strength), **(observer(tried) or {})})  # type: ignore[misc]
     return _linear_head(search.best_estimator_, scaler, features, history)
 
 

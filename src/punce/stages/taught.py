@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Unpack
 
 import torch
@@ -77,7 +78,7 @@ def learn_from_teacher(
     folder, history = outputs.get("folder"), []
     second = replace(config, epochs=config.own_epochs, lr=_SECOND_RATE)
     for kind, own in ((_Taught, config), (_Consistent, second)):
-        where: Outputs = {**outputs, "folder": None if folder is None else folder / kind.name}
+        where: Outputs = {**outputs, "folder": None if folder is None else Path(folder) / kind.name}
         history += train(kind(model, view, lesson, own), **where)
     return model.linear_head(history)
 
@@ -119,7 +120,9 @@ class _Taught(_OnPictures):
         return self.view.moved(self.X[batch.rows], self.keys(batch))
 
     def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
-        wrong = binary_cross_entropy_with_logits(model(inputs), self.lesson.taught[batch.rows], reduction="none")
+        wrong = binary_cross_entropy_with_logits(
+            model(inputs), self.lesson.taught[batch.rows].detach(), reduction="none"
+        )
         loss = group_means([(wrong, torch.ones_like(wrong, dtype=torch.bool))]).means[0]
         return Objective(loss, {"loss": loss})
 

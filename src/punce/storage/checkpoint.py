@@ -195,8 +195,10 @@ def _read(path: Path) -> Checkpoint:
     content = {name: _read_listed(path / name, manifest["files"][name]) for name in (STATE, TENSORS)}
     try:
         tensors, state = tensors_from_bytes(content[TENSORS]), json.loads(content[STATE])
-    except (SafetensorError, ValueError) as error:  # written so: the digests agree
+    except (SafetensorError, ValueError, RecursionError) as error:  # written so: the digests agree
         raise _DamagedError(f"{path.name} cannot be decoded: {error}") from error
+    if not isinstance(state, dict):
+        raise _DamagedError(f"{path / STATE} holds no JSON object")
     return Checkpoint(manifest["step"], tensors, state, path)
 
 
@@ -206,13 +208,27 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(raw)
         content = {key: value for key, value in manifest.items() if key != "sha256"}
         intact = _sealed(content) == raw
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         intact = False
     if not intact:
         raise _DamagedError(f"{path} does not agree with its own checksum")
-    if content["format"] != FORMAT:
-        raise _DamagedError(f"{path} has format {content['format']}, this version reads {FORMAT}")
+    if content.get("format") != FORMAT:
+        raise _DamagedError(f"{path} has format {content.get('format')!r}, this version reads {FORMAT}")
+    # The checksum is no proof of who wrote it: anybody can seal a manifest.
+    if not _is_count(content.get("step")) or not all(
+        _is_listed(content.get("files"), name) for name in (STATE, TENSORS)
+    ):
+        raise _DamagedError(f"{path} does not list a step, {STATE} and {TENSORS}: punce did not write it")
     return content
+
+
+def _is_listed(files: Any, name: str) -> bool:
+    listed = files.get(name) if isinstance(files, dict) else None
+    return isinstance(listed, dict) and _is_count(listed.get("bytes")) and isinstance(listed.get("sha256"), str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _read_listed(path: Path, listed: dict[str, Any]) -> bytes:

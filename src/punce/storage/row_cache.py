@@ -1,11 +1,12 @@
 """Rows that took long to compute, kept on disk under a key each, for later runs and after a kill.
 
-A folder holds pieces: safetensors files of some thousand rows, each written whole or not at all. A damaged piece is
-left out, and a disk that is full or read-only costs time later but fails nothing.
+A folder holds pieces: safetensors files of some thousand rows, each written whole or not at all, with the sha256 of
+its content. A damaged piece is left out, and a disk that is full or read-only costs time later but fails nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from punce.errors import WriteError
 from punce.storage.files import replacing
 
 Columns = dict[str, npt.NDArray[np.generic]]
-_KEYS = "keys"
+_KEYS, _DIGEST = "keys", "sha256"
 _ROWS = 2048  # of a piece
 _SECONDS = 30.0  # of work that a kill may cost
 
@@ -36,13 +37,15 @@ class RowCache:
         self._new: list[tuple[bytes, Columns]] = []
         self._written = time.monotonic()
         self._open: tuple[int, Columns] = (-1, {})
+        self._whole: dict[int, bool] = {}
         self.trouble = ""
         """Why rows could not be kept, if so."""
         for path in sorted(folder.glob("*.safetensors")) if folder is not None and folder.is_dir() else []:
             self._enter(path)
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._places
+        place = self._places.get(key)
+        return place is not None and self._is_whole(place[0])
 
     def get(self, key: bytes) -> Columns:
         """One row."""
@@ -67,7 +70,7 @@ class RowCache:
         path = self._folder / f"{time.time_ns():x}-{os.getpid()}.safetensors"
         try:
             with replacing(path) as temporary:
-                save_file(content, temporary)
+                save_file(content, temporary, metadata={_DIGEST: _digest(content)})
         except (WriteError, OSError, SafetensorError) as error:
             self.trouble = str(error)
             return
@@ -83,9 +86,30 @@ class RowCache:
         place = len(self._pieces) - 1
         self._places |= {key.tobytes(): (place, row) for row, key in enumerate(keys)}
 
+    def _is_whole(self, piece: int) -> bool:
+        """Whether a piece holds what was written; looked at once, when the first of its rows is asked for.
+
+        Earlier versions wrote no digest: their pieces are believed.
+        """
+        if piece not in self._whole:
+            file = self._pieces[piece]
+            content: Columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            written = (file.metadata() or {}).get(_DIGEST)
+            self._whole[piece] = written is None or written == _digest(content)
+        return self._whole[piece]
+
     def _columns(self, piece: int) -> Columns:
         """All rows of a piece. The last one stays in memory: rows are asked for in the order they were written."""
         if self._open[0] != piece:
             file = self._pieces[piece]
             self._open = piece, {name: file.get_tensor(name) for name in file.keys() if name != _KEYS}  # noqa: SIM118
         return self._open[1]
+
+
+def _digest(content: Columns) -> str:
+    """sha256 over the columns by name, with their types and shapes."""
+    digest = hashlib.sha256()
+    for name, values in sorted(content.items()):
+        digest.update(f"{name} {values.dtype} {values.shape} ".encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()

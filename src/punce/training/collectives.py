@@ -13,7 +13,6 @@ import atexit
 import gc
 import os
 import signal
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from punce.errors import InputError
+from punce.training.signals import handled
 
 _GLOO = ("gloo/", "Connection closed by peer", "Connection reset by peer")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -64,7 +64,7 @@ def init_from_environment(timeout: float = 600.0) -> None:
     group is left at exit; better, use :func:`joined`, which leaves it while no model of the script is alive any more.
     For restarts after a killed worker, run torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
-    if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1 or dist.is_initialized():
+    if dist.is_initialized() or _announced_ranks() == 1:
         return
     if missing := [name for name in _TORCHRUN if name not in os.environ]:
         raise InputError(
@@ -78,27 +78,22 @@ def init_from_environment(timeout: float = 600.0) -> None:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     # Both where there are GPUs: a head is trained on the CPU beside a GPU's encoder, and device="cpu" is a choice too.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    with _ended_by_signals():
+    # SIGTERM and Ctrl-C end the process at once, as the system does it. Ranks meet in C++, where a handler in Python
+    # must wait: a rank whose peer died before it came could not be ended. Nothing is written yet, so nothing is left.
+    with handled(signal.SIG_DFL, signal.SIGTERM, signal.SIGINT):
         dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
     atexit.register(leave)
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the process at once, as the system does it.
-
-    Ranks meet in C++, where a handler in Python must wait: a rank whose peer died before it came could not be ended.
-    Nothing is written before the ranks have met, so nothing is left behind.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: set by other than Python
+def _announced_ranks() -> int:
+    """The number of ranks that the environment announces; 1 where it says nothing."""
+    text = os.environ.get("WORLD_SIZE", "1").strip()
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(
+            f"WORLD_SIZE is {text!r}, which is no number of ranks; start several ranks with torchrun "
+            "--nproc-per-node=N, or unset WORLD_SIZE"
+        )
+    return int(text)
 
 
 def leave() -> None:

@@ -23,11 +23,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
+from punce.errors import InputError
 from punce.labels import Labels
 from punce.training import collectives
 from punce.training.batches import StratifiedBatches, own_part
@@ -70,6 +72,13 @@ class Settings:
     min_labelled: int = 1
     labelled_share: float | None = None
     validation_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("seed", "epochs", "steps"):
+            value = getattr(self, name)
+            is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
+            if not is_count and not (value is None and name == "steps"):
+                raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
 
     @classmethod
     def of(cls, config: Any, **changes: Any) -> Settings:
@@ -198,7 +207,7 @@ class Stage(ABC):
         self.model.eval()
 
 
-Observe = Callable[[Any], Mapping[str, float]]
+Observe = Callable[[Any], Mapping[str, float] | None]
 
 
 class Watched(Outputs, total=False):
@@ -243,7 +252,8 @@ def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Ou
             set_rate(optimizer, warmup_cosine(step, total, min(warmup, total)))  # a run may be all warm-up
             _step(stage, model, optimizer, run, step)
             if run.is_epoch_end(step):
-                run.record(**(observer(stage.shown()) if observer is not None else {}), **stage.epoch_values())
+                seen = observer(stage.shown()) if observer is not None else None  # one that only prints returns None
+                run.record(**(seen or {}), **stage.epoch_values())
                 if stage.is_chosen:
                     judgement = stage.judge()
                     best.offer(judgement.module, judgement.criterion, or_equal=stage.keeps_last_of_equals)

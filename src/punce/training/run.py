@@ -13,10 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -27,11 +26,12 @@ from torch import Tensor, nn
 
 from punce.errors import InputError, PunceError
 from punce.labels import Labels
-from punce.storage.checkpoint import CheckpointStore, flatten_state, unflatten_state
+from punce.storage.checkpoint import Checkpoint, CheckpointStore, flatten_state, unflatten_state
 from punce.storage.files import write_text
 from punce.training import collectives
 from punce.training.progress import StageProgress
 from punce.training.random_stream import seeded
+from punce.training.signals import handled
 
 EXIT_TERMINATED = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
 
@@ -57,7 +57,7 @@ class Stateful(Protocol):
 class Outputs(TypedDict, total=False):
     """What every stage function takes beside its data: where a run is written and shown."""
 
-    folder: Path | None
+    folder: str | Path | None
     """Where checkpoints and ``history.jsonl`` go, from which a killed run is resumed; None writes neither."""
     save_every: float
     """Seconds between checkpoints; 60 if not given."""
@@ -97,7 +97,8 @@ class Run:
         self._state = dict(state)
         self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
         self._save_every, self._writer = outputs.get("save_every", 60.0), outputs.get("writer")
-        self._progress, self._folder = outputs.get("progress", False), outputs.get("folder")
+        self._progress, folder = outputs.get("progress", False), outputs.get("folder")
+        self._folder = None if folder is None else Path(folder)
         self._sums: dict[str, float] = {}
         modules = [module for module in state.values() if isinstance(module, nn.Module)]
         self._buffers = [buffer for module in modules for buffer in module.buffers()]
@@ -120,7 +121,7 @@ class Run:
         last_save = time.monotonic()
         shown = self._progress and self._is_first_rank
         progress = StageProgress(self.stage, self.total_steps, self._rows_per_step, shown=shown, start=self.step)
-        with progress, _on_sigterm(self._note_sigterm):
+        with progress, handled(self._note_sigterm, signal.SIGTERM):
             while self.step < self.total_steps:
                 _copy(self._buffers, to=self._buffers_before)
                 yield self.step
@@ -214,16 +215,21 @@ class Run:
     def _resume(self) -> None:
         checkpoint = self._store.load_latest() if self._store is not None else None
         if checkpoint is not None:
-            # Compared before anything is loaded: a refused run leaves the caller's model as it was.
-            self._require_same_config(checkpoint.state["config"])
-            own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
-            self._require_same_parts(own["states"])
-            for name, stateful in self._state.items():
-                stateful.load_state_dict(own["states"][name])
-            _set_generators(own["generators"])
-            self.step, self._sums, self.history = checkpoint.step, own["sums"], own["history"]
-            self._warn_of_other_bits(checkpoint.state)
+            with _refusing_foreign(checkpoint.path):
+                self._take_up(checkpoint)
         self._require_same_step()
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        # Compared before anything is loaded: a refused run leaves the caller's model as it was.
+        self._require_same_config(checkpoint.state["config"])
+        own = unflatten_state(checkpoint.tensors, checkpoint.state["numbers"])
+        self._require_same_parts(own["states"])
+        for name, stateful in self._state.items():
+            stateful.load_state_dict(own["states"][name])
+        _set_generators(own["generators"])
+        self.step, self._sums = checkpoint.step, {name: float(value) for name, value in own["sums"].items()}
+        self.history = [dict(row) for row in own["history"]]
+        self._warn_of_other_bits(checkpoint.state)
 
     def _require_same_step(self) -> None:
         steps = collectives.stack_over_ranks(torch.tensor(self.step)).tolist()
@@ -257,7 +263,7 @@ class Run:
         if changed := {key: (saved[key], value) for key, value in here.items() if saved[key] != value}:
             what = ", ".join(f"{key} was {old} and is {new}" for key, (old, new) in changed.items())
             warnings.warn(
-                f"{self.stage} resumed, but {what}: results will differ in the last bits", RunWarning, stacklevel=3
+                f"{self.stage} resumed, but {what}: results will differ in the last bits", RunWarning, stacklevel=4
             )
 
     # History ---------------------------------------------------------------------------------------------------
@@ -291,16 +297,19 @@ class Run:
 
 
 @contextmanager
-def _on_sigterm(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call the handler on SIGTERM while inside. Only the main thread may; others leave the signal alone."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, handler)
+def _refusing_foreign(path: Path) -> Iterator[None]:
+    """Refuse a checkpoint whose state does not have the form that this stage writes: its checksums only say that it is
+    whole, not who made it."""
     try:
         yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    except (PunceError, torch.OutOfMemoryError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{path} cannot be resumed: its state is not one that this stage writes ({type(error).__name__}: {why}); "
+            "give another folder, or remove this one to start again"
+        ) from error
 
 
 @torch.no_grad()

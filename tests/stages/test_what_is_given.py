@@ -1,0 +1,146 @@
+"""Rows, features, labels and folders as a person hands them in: with a graph behind them, as lists, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from punce.encoders import MLP
+from punce.errors import InputError
+from punce.labels import Labels
+from punce.losses import InfoNCE
+from punce.risks import NNPU, PvU
+from punce.risks.elkan_noto import weighted_duplicates
+from punce.stages.fewshot import FewshotConfig, fewshot
+from punce.stages.finetune import FinetuneConfig, finetune
+from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.stages.pupl import pupl
+from punce.stages.supervised import SupervisedConfig, supervised
+from punce.stages.taught import learn_from_teacher
+from punce.stages.vpu import VPUConfig, train_vpu
+from punce.views import Embedding
+from tests.stages.test_taught import BRIEF, lesson, pictures, trained
+
+PRIOR = 0.3
+LABELS = np.repeat(np.array([1, 0, -1], dtype=np.int8), [10, 40, 10])
+PU = LABELS.clip(0)
+H = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+BRIEF_PROBE = ProbeConfig(epochs=2, batch_size=16)
+
+OnFeatures = Callable[[Tensor, Labels], LinearHead]
+ON_FEATURES: dict[str, OnFeatures] = {
+    "probe": lambda h, labels: probe(h, labels.clip(0), NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR),
+    "pupl": lambda h, labels: pupl(h, labels.clip(0)),
+    "supervised": lambda h, labels: supervised(h, labels, SupervisedConfig(folds=2, strengths=2)),
+}
+
+
+def encoder() -> MLP:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return MLP(4, width=0.01)
+
+
+def with_graph(x: Tensor) -> Tensor:
+    """The same numbers as the output of a network."""
+    return x * torch.ones((), requires_grad=True)
+
+
+@pytest.mark.parametrize("stage", ON_FEATURES.values(), ids=ON_FEATURES)
+def test_features_with_a_graph_give_the_head_of_plain_ones(stage: OnFeatures) -> None:
+    """Who computes features without torch.no_grad would else meet "backward through the graph a second time"."""
+    plain, other = stage(H, LABELS), stage(with_graph(H), LABELS)
+    assert torch.equal(plain.weight, other.weight)
+    assert not any(part.requires_grad for part in other.state_dict().values())
+
+
+def test_rows_with_a_graph_pretrain_as_plain_ones_do() -> None:
+    config, histories = PretrainConfig(epochs=2, batch_size=16), []
+    for X in (H, with_graph(H)):
+        histories.append(pretrain(encoder(), Embedding(), X, LABELS, InfoNCE(), config))
+    assert histories[0] == histories[1]
+
+
+def test_a_teacher_with_a_graph_teaches_as_a_plain_one_does() -> None:
+    x, truth = pictures(120)
+    plain = lesson(truth, x)
+    _, view, head = trained(plain, BRIEF)
+    fresh, _, _ = trained(plain, replace(BRIEF, epochs=0, own_epochs=0))
+    other = learn_from_teacher(fresh, view, replace(plain, taught=with_graph(plain.taught)), BRIEF)
+    assert torch.equal(other.weight, head.weight)
+
+
+@pytest.mark.parametrize("stage", ON_FEATURES.values(), ids=ON_FEATURES)
+@pytest.mark.parametrize("features", [H.long(), H.numpy(), H[:, 0], H[:-1]], ids=["int", "array", "vector", "short"])
+def test_other_features_are_refused(stage: OnFeatures, features: Any) -> None:
+    with pytest.raises(InputError, match="features must be"):
+        stage(features, LABELS)
+
+
+GIVEN: dict[str, Callable[[Any], Any]] = {
+    "probe": lambda labels: probe(H, labels, NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR),
+    "pretrain": lambda labels: pretrain(encoder(), Embedding(), H, labels, InfoNCE(), PretrainConfig(epochs=1)),
+    "vpu": lambda labels: train_vpu(encoder(), Embedding(), H, labels, VPUConfig(epochs=1)),
+    "fewshot": lambda labels: fewshot(
+        encoder(), Embedding(), H, labels, None, FewshotConfig(steps=1), validation=(H, labels)
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("kind", [torch.from_numpy, np.ndarray.tolist, pd.Series], ids=["tensor", "list", "series"])
+def test_labels_that_are_no_array_are_refused(stage: Callable[[Any], Any], kind: Callable[[Any], Any]) -> None:
+    """A Series of other order than the rows would even be learned from: it is looked up by its index."""
+    with pytest.raises(InputError, match=r"labels must be a NumPy array, got \w+; np\.asarray\(labels\) makes one"):
+        stage(kind(PU))
+
+
+@pytest.mark.parametrize("stage", GIVEN.values(), ids=GIVEN)
+def test_labels_in_a_column_are_refused(stage: Callable[[Any], Any]) -> None:
+    with pytest.raises(InputError, match=r"labels must be one-dimensional, got shape \(60, 1\)"):
+        stage(PU[:, None])
+
+
+def test_weights_may_be_the_array_that_weighted_duplicates_makes(tmp_path: Path) -> None:
+    made, risk = weighted_duplicates(H.numpy(), PU, PRIOR), PvU(PRIOR)
+    for stage in (
+        lambda weights, folder: probe(H, PU, risk, BRIEF_PROBE, prior=PRIOR, weights=weights, folder=folder),
+        lambda weights, folder: finetune(
+            encoder(), Embedding(), H, PU, risk, FinetuneConfig(epochs=1), prior=PRIOR, weights=weights, folder=folder
+        ),
+    ):
+        plain, other = stage(torch.from_numpy(made), None), stage(made, tmp_path / str(id(stage)))
+        assert torch.equal(plain.weight, other.weight)
+
+
+def test_an_observer_may_return_nothing() -> None:
+    """One that only prints."""
+    seen: list[LinearHead] = []
+    probe(H, PU, NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR, observer=seen.append)
+    assert len(seen) == BRIEF_PROBE.epochs
+    supervised(H, LABELS, SupervisedConfig(folds=2, strengths=3), observer=seen.append)
+    assert len(seen) == BRIEF_PROBE.epochs + 3
+
+
+def test_a_folder_may_be_text(tmp_path: Path) -> None:
+    heads = [
+        probe(H, PU, NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR, folder=folder)
+        for folder in (str(tmp_path), tmp_path)  # the second resumes the first
+    ]
+    assert torch.equal(heads[0].weight, heads[1].weight)
+    assert (tmp_path / "history.jsonl").is_file()
+
+
+def test_the_folder_of_two_stages_may_be_text(tmp_path: Path) -> None:
+    x, truth = pictures(120)
+    trained(lesson(truth, x), replace(BRIEF, epochs=1, own_epochs=1), folder=str(tmp_path))  # type: ignore[arg-type]
+    assert {path.name for path in tmp_path.iterdir()} == {"taught", "consistent"}
