@@ -294,6 +294,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             sees_more=fitted.sees_more,
             seed=self.seed_,
             people=JudgedScores.of(fitted.scores, rows.codes[fitted.rows], rows.truths[fitted.rows]),
+            has_all=bool(np.isin(np.flatnonzero(rows.codes == UNLABELLED), fitted.rows).all()),
         )
         self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,22 @@ class Calls:
     chances: Floats | None = None
     by_rule: Floats | None = None
     n: Flags | None = None
+    at_hand: Flags | None = None
+    """Rows of U that the rule at hand, made from all folds, calls positive: what a person is shown. Shape: (n_U,)."""
+    are_all: bool = False
+    """Whether U are all unlabelled rows there are, and no sample of them."""
+
+    def most_found(self, priors: Floats, confidence: float, rng: np.random.Generator, lowest: float | None) -> float:
+        """The recall that the calls at hand allow at most: q/π, up to 1, were all of them right; its upper end.
+
+        `lowest` is the low end of π where it is that of the very rows U; where these are all, q is no estimate then.
+        """
+        if self.at_hand is None:
+            return 1.0
+        if lowest is not None and self.are_all:
+            return min(1.0, float(self.at_hand.mean()) / max(lowest, 1e-9))
+        called = _share_draws(self.at_hand, len(priors) - 1, rng)
+        return min(1.0, float(np.quantile((called / priors)[1:], (1 + confidence) / 2)))
 
     def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, ...]:
         """The shares of P, of U and of N called, then draws of them. Shape: (1 + B,) each.
@@ -49,6 +65,8 @@ class Shares:
     prior: Floats
     false: Floats | None = None
     """f, the share of labelled negatives called positive."""
+    most: float = field(default=1.0, kw_only=True)
+    """The recall that the calls at hand allow at most (:meth:`Calls.most_found`)."""
 
     @property
     def false_by_u(self) -> Floats:

@@ -162,11 +162,13 @@ def judge(
     sees_more: bool,
     seed: int,
     people: JudgedScores | None = None,
+    has_all: bool = False,
 ) -> Judgement:
     """Judge held-out `scores` (m,) with `labels` (m,); the shares are n_P/n and n_N/n of all rows.
 
     `sees_more` says whether the scores can tell rows apart that the first prior's model could not: only then does
     the second estimate of the prior, made on these scores, join the first. `people` are rows that people judged.
+    `has_all`: every unlabelled row is among the held-out ones, as in a table, whose scores are out of fold.
     """
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     learned = _learned_prior(scores, labels, scenario, seed)
@@ -181,6 +183,7 @@ def judge(
     mix = replace(population if is_population else Mix(usable_prior(prior), 0.0), judged=people)
     calibrator, threshold = _decide(p, u, n, mix, rule)
     calls, held_out = cross_fitted(p, u, n, mix, rule, calibrator.method, seed)
+    calls = replace(calls, at_hand=calibrator.probability(u) >= threshold, are_all=has_all)
     metrics = pu_metrics(
         p,  # scores rank without the ties that probabilities can have
         u,
