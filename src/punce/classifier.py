@@ -21,15 +21,14 @@ from punce.columns.given import plain_rows
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.estimates import Estimate
-from punce.judging.judgement import JudgedScores, judge_fit
+from punce.judging.judgement import JudgedScores, Judgement, judge_fit
 from punce.judging.labelling import by_propensity
 from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
-from punce.judging.shift import SeenScores, count
+from punce.judging.shift import count
 from punce.judging.thresholds import Rule, check_rule
-from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, prior_to_learn_with, usable_prior
+from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, prior_to_learn_with
 from punce.labels import (
-    POSITIVE,
     UNLABELLED,
     Labels,
     RowLabels,
@@ -69,6 +68,10 @@ _LEARNED = ("_route", "_calibrator", "_columns", "_n_features_out", "_measured",
 
 class ClassifierWarning(UserWarning):
     """Something about a fit that a person should know."""
+
+
+class ScorerWarning(ClassifierWarning):
+    """Labels that scorers of scikit-learn misread; for whoever uses none, nothing is wrong."""
 
 
 class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -223,7 +226,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
-        self._warn(*notes, rows.note, about_scorers(plain_rows(y), rows), about_few_labelled(labels))
+        self._warn(*notes, rows.note, about_few_labelled(labels))
+        self._warn(about_scorers(plain_rows(y), rows), kind=ScorerWarning)
         prepared = self._route.prepare(X, settings)
         self.first_prior_ = self._first_prior(prepared, rows.codes)
         prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))
@@ -235,9 +239,10 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            self._warn(*self._judge(judged_by, rows))
+            judged = self._judge(judged_by, rows)
+            self._warn(*self.prior_.warnings, *judged.warnings)
         self._keep_scores(fitted, X, len(labels))
-        self._remember_rows(fitted, X, rows)
+        self._remember_rows(judged, X, rows, kept)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
@@ -251,10 +256,10 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         check_random_state(self.random_state)
         check_device(self.device)
 
-    def _warn(self, *texts: str) -> None:
+    def _warn(self, *texts: str, kind: type[ClassifierWarning] = ClassifierWarning) -> None:
         """Tell whoever called fit, at their line: the frames are this one, _learn, fit and theirs."""
         for text in filter(None, texts):
-            warnings.warn(text, ClassifierWarning, stacklevel=4)
+            warnings.warn(text, kind, stacklevel=4)
 
     def _first_prior(self, X: Any, codes: Labels, scores: Floats | None = None) -> PriorEstimate:
         return first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
@@ -279,8 +284,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             truths=truths,
         )
 
-    def _judge(self, fitted: Fitted, rows: RowLabels) -> tuple[str, ...]:
-        """Probabilities, threshold and quality, all from rows no stage had seen; what to warn of."""
+    def _judge(self, fitted: Fitted, rows: RowLabels) -> Judgement:
+        """Probabilities, threshold and quality, all from rows no stage had seen."""
         judged, self.labelling_ = judge_fit(
             fitted.scores,
             rows.codes[fitted.rows],
@@ -299,7 +304,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
-        return (*self.prior_.warnings, *judged.warnings)
+        return judged
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""
@@ -309,15 +314,11 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
         self._n_features_out = int(self._route.embed(X.iloc[:1] if hasattr(X, "iloc") else X[:1]).shape[1])
 
-    def _remember_rows(self, fitted: Fitted, X: Any, rows: RowLabels) -> None:
-        """Counts of the rows, to compare new ones with."""
-        probability, of = self._calibrator.probability(fitted.scores), rows.codes[fitted.rows]
-        p, u = probability[of == POSITIVE], probability[of == UNLABELLED]
-        beta, gamma = rows.shares if self.scenario == "single_set" else (0.0, 0.0)
-        # Labelled negatives make up for labelled positives: what counts is the share of positives in the population.
-        odds = usable_prior(self.prior_) / (1.0 - usable_prior(self.prior_))
-        scores = SeenScores.of(p, u, self.prior_, beta - gamma * odds, self._calibrator.prior)
-        self._seen: Seen | None = Seen(scores, SeenColumns.of(self._route.looked_at(X), rows.codes, self.seed_))
+    def _remember_rows(self, judged: Judgement, X: Any, rows: RowLabels, kept: npt.NDArray[np.bool_]) -> None:
+        """Counts of the rows, to compare new ones with: positives are those that the judgement rests on."""
+        shares = rows.shares if self.scenario == "single_set" else (0.0, 0.0)
+        columns = SeenColumns.of(self._route.looked_at(X), rows.codes, self.seed_, kept)
+        self._seen: Seen | None = Seen.of(judged.scores, judged.calibrator, judged.prior, shares, columns)
 
     # Using -------------------------------------------------------------------------------------------------------
 
@@ -371,6 +372,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         require_positive_and_unlabelled(labels, "y")
         if len(scores) != len(labels):
             raise InputError(f"X has {len(scores)} rows but y has {len(labels)} labels; give one for each row")
+        require_same_index(sample_weight, X, "sample_weight")
         weights = None if sample_weight is None else row_weights(sample_weight, labels)
         called = self._calibrator.probability(scores) >= self.threshold_
         return ranking_score(scores, labels, called, weights, prior)

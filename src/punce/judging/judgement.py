@@ -49,6 +49,8 @@ _FEWEST_JUDGED = 10  # rows that people judged, held out, from which on they cor
 class Judgement:
     """`held_out` are cross-fitted probabilities of the held-out labelled and unlabelled rows, which the page draws.
 
+    `scores` are what it rests on: held-out scores of rows that stand for a random sample of the positives, and of the
+    unlabelled ones.
     `second_prior` is the prior by the learned scores, `both_prior` that with the labelled negatives, if there are any.
     """
 
@@ -58,6 +60,7 @@ class Judgement:
     calibrator: PUCalibrator
     threshold: float
     held_out: dict[str, Floats]
+    scores: dict[str, Floats]
     metrics: PUMetrics
     warnings: tuple[str, ...]
 
@@ -210,7 +213,8 @@ def judge(
     metrics = replace(metrics, threshold=threshold)
     if metrics.unknown:  # the share too: in the file of numbers it must not look like an estimate
         prior = unsupported(prior, metrics.unknown)
-    return Judgement(prior, second, both, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
+    own = {"positive": p, "unlabelled": u}
+    return Judgement(prior, second, both, calibrator, threshold, held_out, own, metrics, tuple(filter(None, noted)))
 
 
 def _missed(rule: Rule, calibrator: PUCalibrator, groups: tuple[Floats, Floats, Floats], mix: Mix) -> str:
