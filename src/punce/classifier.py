@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from punce.columns.given import plain_rows
 from punce.errors import InputError
@@ -45,8 +44,8 @@ from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
 from punce.models.known_rows import about_known
-from punce.models.network import check_device, usable_here
-from punce.models.saved import restore, state_of
+from punce.models.network import check_device
+from punce.models.saved import Saved
 from punce.options import (
     automatic_encoder,
     check_arguments,
@@ -57,7 +56,6 @@ from punce.options import (
 )
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario, Target
-from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.cpus import limited_threads
 from punce.training.random_stream import check_random_state, drawn_seed
 
@@ -74,7 +72,7 @@ class ScorerWarning(ClassifierWarning):
     """Labels that scorers of scikit-learn misread; for whoever uses none, nothing is wrong."""
 
 
-class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier from a few labelled positives and a pile of unlabelled rows.
 
     An argument that would have no effect on the rows at hand is refused (``punce.options`` is the table of what
@@ -385,24 +383,3 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         """What the scores were made from. Shape: (n, D)."""
         rows = self._rows(X)  # first: without a fit there is no route
         return self._route.embed(rows)
-
-    def save(self, path: str | Path) -> None:
-        """Write the classifier as a folder of safetensors and JSON."""
-        check_is_fitted(self, "classes_")
-        write_model(Path(path), *state_of(self))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused.
-
-        A device that this machine does not have becomes "auto".
-        """
-        tensors, content = read_model(Path(path))
-        try:
-            classifier = cls(**usable_here(content["parameters"]))
-            classifier.check_arguments()
-            restore(classifier, tensors, content)
-        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-            what = str(error).strip() or type(error).__name__
-            raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
-        return classifier
