@@ -338,6 +338,7 @@ def test_recall_and_f1_do_not_exceed_what_the_calls_at_hand_allow() -> None:
     found = unsteady(50, 0.2, prior_interval=(0.18, 0.24))
     assert found.recall.high == pytest.approx(50 / 180)
     assert found.recall.low <= found.recall.value <= found.recall.high
+    assert found.recall.value == pytest.approx(50 / 200)  # and not 0.42 of the labelled rows
     assert found.unlabelled.f1.high <= 2 * (50 / 180) / (1 + 50 / 180) + 1e-12
     # New rows are called by the same rule: there 5 % of calls are an estimate.
     new = unsteady(50, 0.2, prior_interval=(0.18, 0.24), target="population")

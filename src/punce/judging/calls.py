@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Most = tuple[float, float]
+"""A bound of a number: at the estimates themselves, and its own upper end."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,20 @@ class Calls:
     are_all: bool = False
     """Whether U are all unlabelled rows there are, and no sample of them."""
 
-    def most_found(self, priors: Floats, confidence: float, rng: np.random.Generator, lowest: float | None) -> float:
-        """The recall that the calls at hand allow at most: q/π, up to 1, were all of them right; its upper end.
+    def most_found(self, priors: Floats, confidence: float, rng: np.random.Generator, lowest: float | None) -> Most:
+        """The recall that the calls at hand allow at most: q/π, up to 1, were all of them right; and its upper end.
 
         `lowest` is the low end of π where it is that of the very rows U; where these are all, q is no estimate then.
         """
         if self.at_hand is None:
-            return 1.0
-        if lowest is not None and self.are_all:
-            return min(1.0, float(self.at_hand.mean()) / max(lowest, 1e-9))
+            return 1.0, 1.0
         called = _share_draws(self.at_hand, len(priors) - 1, rng)
-        return min(1.0, float(np.quantile((called / priors)[1:], (1 + confidence) / 2)))
+        if lowest is not None and self.are_all:
+            end = float(called[0]) / max(lowest, 1e-9)
+        else:
+            end = float(np.quantile((called / priors)[1:], (1 + confidence) / 2))
+        value = min(1.0, float(called[0] / priors[0]))
+        return value, max(value, min(1.0, end))
 
     def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, ...]:
         """The shares of P, of U and of N called, then draws of them. Shape: (1 + B,) each.
@@ -65,7 +70,7 @@ class Shares:
     prior: Floats
     false: Floats | None = None
     """f, the share of labelled negatives called positive."""
-    most: float = field(default=1.0, kw_only=True)
+    most: Most = field(default=(1.0, 1.0), kw_only=True)
     """The recall that the calls at hand allow at most (:meth:`Calls.most_found`)."""
 
     @property

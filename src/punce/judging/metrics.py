@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError, number_of
-from punce.judging.calls import Calls, Floats, Shares
+from punce.judging.calls import Calls, Floats, Most, Shares
 from punce.judging.estimates import Estimate, estimate_of, stated
 from punce.judging.ranking import (
     auc_between,
@@ -271,11 +271,17 @@ def _counted_recall(shares: Shares, confidence: float) -> Estimate:
     return _at_most(estimate_of(shares.recall, confidence), shares.most)
 
 
-def _at_most(estimate: Estimate, most: float) -> Estimate:
-    low, value, high = (
-        end if np.isnan(end) else min(end, most) for end in (estimate.low, estimate.value, estimate.high)
-    )
-    return replace(estimate, value=value, low=low, high=high)
+def _at_most(estimate: Estimate, most: Most) -> Estimate:
+    """The interval ends at the upper end of the bound; a number beyond that is the bound itself."""
+    if np.isnan(estimate.value):
+        return estimate
+    value = most[0] if estimate.value > most[1] else estimate.value
+    return replace(estimate, value=value, low=min(estimate.low, value), high=min(estimate.high, most[1]))
+
+
+def _f1_at_most(most: Most) -> Most:
+    """With a recall of at most r, F1 is at most 2r/(1 + r)."""
+    return _harmonic_mean(1.0, most[0]), _harmonic_mean(1.0, most[1])
 
 
 def _auc(
@@ -329,7 +335,7 @@ def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confid
         }
     found = {name: estimate_of(values, confidence) for name, values in numbers.items()}
     shown = _counted_recall(shares, confidence).value
-    found["f1"] = _at_most(found["f1"], _harmonic_mean(1.0, shares.most))
+    found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
     if shown < shares.recall[0]:
         found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
     return MixMetrics(
@@ -355,7 +361,7 @@ def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: fl
         for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
     }
     shown = _recall_within_called(shares, confidence).value
-    found["f1"] = _at_most(found["f1"], _harmonic_mean(1.0, shares.most))
+    found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
     if is_kept or shown < recall[0]:  # means of draws, or cut off: the three numbers must fit together all the same
         found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
     reason = unknown or (CONTRADICTION if shares.contradict else "")
