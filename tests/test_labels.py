@@ -202,13 +202,16 @@ def test_weights_with_a_gap_are_refused_however_pandas_writes_it() -> None:
     [
         (["positive", "unlabelled", "unlabelled"], "y holds 'positive' and 'unlabelled': scorers"),
         ([1, -1, -1], "y holds 1 and -1: scorers"),
-        ([1, 0, -1], ""),
+        ([1, 0, -1], "y holds -1 for known negatives: scorers"),
         ([True, False, False], ""),
         ([1.0, np.nan, np.nan], ""),
     ],
 )
 def test_labels_that_scorers_of_scikit_learn_misread_are_told(y: list[Any], said: str) -> None:
-    """With words roc_auc was 0.1 where it is 0.9, and with 1 and -1 accuracy counted every unlabelled row as wrong."""
+    """With words roc_auc was 0.1 where it is 0.9, and with 1 and -1 accuracy counted every unlabelled row as wrong.
+
+    Beside 0, it counts every known negative as wrong, whatever is said of it.
+    """
     told = about_scorers(y, RowLabels.of(read_labels(y, setting="pnu")[0]))
     assert said in told
     assert bool(said) == bool(told)

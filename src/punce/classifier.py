@@ -15,21 +15,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from punce.columns.given import plain_rows
 from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.estimates import Estimate
-from punce.judging.judgement import JudgedScores, judge_fit
+from punce.judging.judgement import JudgedScores, Judgement, judge_fit
 from punce.judging.labelling import by_propensity
 from punce.judging.new_rows import NOTHING_KEPT, Seen
 from punce.judging.ranking import ranking_score
-from punce.judging.shift import SeenScores, count
+from punce.judging.shift import count
 from punce.judging.thresholds import Rule, check_rule
-from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, prior_to_learn_with, usable_prior
+from punce.judging.used_prior import GivenPrior, about_few_labelled, first_prior, prior_to_learn_with
 from punce.labels import (
-    POSITIVE,
     UNLABELLED,
     Labels,
     RowLabels,
@@ -46,8 +44,8 @@ from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
 from punce.models.known_rows import about_known
-from punce.models.network import check_device, usable_here
-from punce.models.saved import restore, state_of
+from punce.models.network import check_device
+from punce.models.saved import Saved
 from punce.options import (
     automatic_encoder,
     check_arguments,
@@ -58,7 +56,6 @@ from punce.options import (
 )
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario, Target
-from punce.storage.model_file import ModelFileError, read_model, write_model
 from punce.training.cpus import limited_threads
 from punce.training.random_stream import check_random_state, drawn_seed
 
@@ -71,7 +68,11 @@ class ClassifierWarning(UserWarning):
     """Something about a fit that a person should know."""
 
 
-class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ScorerWarning(ClassifierWarning):
+    """Labels that scorers of scikit-learn misread; for whoever uses none, nothing is wrong."""
+
+
+class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier from a few labelled positives and a pile of unlabelled rows.
 
     An argument that would have no effect on the rows at hand is refused (``punce.options`` is the table of what
@@ -223,7 +224,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
-        self._warn(*notes, rows.note, about_scorers(plain_rows(y), rows), about_few_labelled(labels))
+        self._warn(*notes, rows.note, about_few_labelled(labels))
+        self._warn(about_scorers(plain_rows(y), rows), kind=ScorerWarning)
         prepared = self._route.prepare(X, settings)
         self.first_prior_ = self._first_prior(prepared, rows.codes)
         prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))
@@ -235,9 +237,10 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            self._warn(*self._judge(judged_by, rows))
+            judged = self._judge(judged_by, rows)
+            self._warn(*self.prior_.warnings, *judged.warnings)
         self._keep_scores(fitted, X, len(labels))
-        self._remember_rows(fitted, X, rows)
+        self._remember_rows(judged, X, rows, kept)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
@@ -251,10 +254,10 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         check_random_state(self.random_state)
         check_device(self.device)
 
-    def _warn(self, *texts: str) -> None:
+    def _warn(self, *texts: str, kind: type[ClassifierWarning] = ClassifierWarning) -> None:
         """Tell whoever called fit, at their line: the frames are this one, _learn, fit and theirs."""
         for text in filter(None, texts):
-            warnings.warn(text, ClassifierWarning, stacklevel=4)
+            warnings.warn(text, kind, stacklevel=4)
 
     def _first_prior(self, X: Any, codes: Labels, scores: Floats | None = None) -> PriorEstimate:
         return first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
@@ -279,8 +282,8 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             truths=truths,
         )
 
-    def _judge(self, fitted: Fitted, rows: RowLabels) -> tuple[str, ...]:
-        """Probabilities, threshold and quality, all from rows no stage had seen; what to warn of."""
+    def _judge(self, fitted: Fitted, rows: RowLabels) -> Judgement:
+        """Probabilities, threshold and quality, all from rows no stage had seen."""
         judged, self.labelling_ = judge_fit(
             fitted.scores,
             rows.codes[fitted.rows],
@@ -294,11 +297,12 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
             sees_more=fitted.sees_more,
             seed=self.seed_,
             people=JudgedScores.of(fitted.scores, rows.codes[fitted.rows], rows.truths[fitted.rows]),
+            has_all=bool(np.isin(np.flatnonzero(rows.codes == UNLABELLED), fitted.rows).all()),
         )
         self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
-        return (*self.prior_.warnings, *judged.warnings)
+        return judged
 
     def _keep_scores(self, fitted: Fitted, X: Any, n_rows: int) -> None:
         """The training rows' own scores: those of models that did not see the row, as far as the route has them."""
@@ -308,15 +312,11 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
         self._n_features_out = int(self._route.embed(X.iloc[:1] if hasattr(X, "iloc") else X[:1]).shape[1])
 
-    def _remember_rows(self, fitted: Fitted, X: Any, rows: RowLabels) -> None:
-        """Counts of the rows, to compare new ones with."""
-        probability, of = self._calibrator.probability(fitted.scores), rows.codes[fitted.rows]
-        p, u = probability[of == POSITIVE], probability[of == UNLABELLED]
-        beta, gamma = rows.shares if self.scenario == "single_set" else (0.0, 0.0)
-        # Labelled negatives make up for labelled positives: what counts is the share of positives in the population.
-        odds = usable_prior(self.prior_) / (1.0 - usable_prior(self.prior_))
-        scores = SeenScores.of(p, u, self.prior_, beta - gamma * odds, self._calibrator.prior)
-        self._seen: Seen | None = Seen(scores, SeenColumns.of(self._route.looked_at(X), rows.codes, self.seed_))
+    def _remember_rows(self, judged: Judgement, X: Any, rows: RowLabels, kept: npt.NDArray[np.bool_]) -> None:
+        """Counts of the rows, to compare new ones with: positives are those that the judgement rests on."""
+        shares = rows.shares if self.scenario == "single_set" else (0.0, 0.0)
+        columns = SeenColumns.of(self._route.looked_at(X), rows.codes, self.seed_, kept)
+        self._seen: Seen | None = Seen.of(judged.scores, judged.calibrator, judged.prior, shares, columns)
 
     # Using -------------------------------------------------------------------------------------------------------
 
@@ -370,6 +370,7 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         require_positive_and_unlabelled(labels, "y")
         if len(scores) != len(labels):
             raise InputError(f"X has {len(scores)} rows but y has {len(labels)} labels; give one for each row")
+        require_same_index(sample_weight, X, "sample_weight")
         weights = None if sample_weight is None else row_weights(sample_weight, labels)
         called = self._calibrator.probability(scores) >= self.threshold_
         return ranking_score(scores, labels, called, weights, prior)
@@ -382,24 +383,3 @@ class PUClassifier(Insight, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Tr
         """What the scores were made from. Shape: (n, D)."""
         rows = self._rows(X)  # first: without a fit there is no route
         return self._route.embed(rows)
-
-    def save(self, path: str | Path) -> None:
-        """Write the classifier as a folder of safetensors and JSON."""
-        check_is_fitted(self, "classes_")
-        write_model(Path(path), *state_of(self))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused.
-
-        A device that this machine does not have becomes "auto".
-        """
-        tensors, content = read_model(Path(path))
-        try:
-            classifier = cls(**usable_here(content["parameters"]))
-            classifier.check_arguments()
-            restore(classifier, tensors, content)
-        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-            what = str(error).strip() or type(error).__name__
-            raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
-        return classifier

@@ -50,6 +50,11 @@ _SCORERS = (
     "predict says 1 and 0, but y holds {}: scorers of scikit-learn other than the default compare the two as they are, "
     "and can fail (accuracy) or be reversed (roc_auc); use the default, or give y as 1 and 0"
 )
+_SCORERS_AND_NEGATIVES = (
+    "predict says 1 and 0, but y holds -1 for known negatives: scorers of scikit-learn other than the default "
+    "compare the two as they are, and fail (roc_auc) or count every such row as wrong (accuracy); use the default, or "
+    "score the rows of known class with y > 0"
+)
 _NEARLY = "{} {}, which differs from {!r} in capital letters only and was read as unlabelled"
 
 
@@ -203,7 +208,9 @@ def about_scorers(y: Any, rows: RowLabels) -> str:
     words = [repr(value) for value in _one_dimensional(y).unique() if isinstance(value, str)]
     if words:
         return _SCORERS.format(" and ".join(words[:_SHOWN]))
-    return _SCORERS.format("1 and -1") if rows.note == _NO_ZERO else ""
+    if rows.note == _NO_ZERO:
+        return _SCORERS.format("1 and -1")
+    return _SCORERS_AND_NEGATIVES if (rows.truths == NEGATIVE).any() else ""
 
 
 def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> None:

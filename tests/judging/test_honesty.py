@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,3 +75,16 @@ def test_the_verdict_on_a_row_has_no_say_in_what_is_reported_of_it() -> None:
         moved = reported(other) != plain
         assert not moved[place]
         assert moved.mean() == pytest.approx(0.8, abs=0.01), "the other four folds learn from the verdict"
+
+
+def test_the_recall_of_a_wanted_precision_agrees_with_the_calls_that_are_shown(honesty: ModuleType) -> None:
+    """76 rows were called and at least 232 were positive, but recall was said to lie between 0.00 and 0.82."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = np.concatenate([np.ones(60, dtype=bool), rng.random(1_000) < 0.3])
+        scores, labels = honesty.scores_of(y, "normal 0.8", rng), (np.arange(len(y)) < 60).astype(np.int8)
+        first = replace(given_prior(0.3, labels, "single_set"), low=0.25, high=0.36)
+        own = {"labelled_share": 60 / 1_060, "scenario": "single_set", "target": "unlabelled", "sees_more": False}
+        judged = judge(scores, labels, first, "precision=0.99", **own, seed=seed, has_all=True)
+        called = (judged.calibrator.probability(scores[60:]) >= judged.threshold).mean()
+        assert judged.metrics.recall.high <= called / 0.25 + 1e-9

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -321,6 +322,34 @@ def test_rules_that_differ_widen_the_intervals() -> None:
 
 
 # Warning signs
+
+
+def unsteady(n_called: int, prior: float, **asked: Any) -> PUMetrics:
+    """Rules of five folds that call 1 to 18 % of 1,000 unlabelled rows; the rule at hand calls `n_called`."""
+    rng = np.random.default_rng(0)
+    by_rule = np.array([[0.05, 0.1, 0.3, 0.8, 0.9], [0.01, 0.02, 0.06, 0.16, 0.18]])
+    calls = Calls(np.arange(60) < 25, np.arange(1000) < 86, by_rule=by_rule, at_hand=np.arange(1000) < n_called)
+    scores = rng.normal(3, 1, 60), rng.normal(0, 1, 1000)
+    return pu_metrics(*scores, prior, calls=replace(calls, are_all=True), confidence=0.9, **asked)
+
+
+def test_recall_and_f1_do_not_exceed_what_the_calls_at_hand_allow() -> None:
+    """With 50 calls and at least 180 positives, recall was said to lie anywhere between 0.00 and 1.00."""
+    found = unsteady(50, 0.2, prior_interval=(0.18, 0.24))
+    assert found.recall.high == pytest.approx(50 / 180)
+    assert found.recall.low <= found.recall.value <= found.recall.high
+    assert found.recall.value == pytest.approx(50 / 200)  # and not 0.42 of the labelled rows
+    assert found.unlabelled.f1.high <= 2 * (50 / 180) / (1 + 50 / 180) + 1e-12
+    # New rows are called by the same rule: there 5 % of calls are an estimate.
+    new = unsteady(50, 0.2, prior_interval=(0.18, 0.24), target="population")
+    assert 50 / 180 < new.recall.high < 0.36
+    given = unsteady(50, 0.2)
+    assert 0.25 < given.recall.high < 0.32
+
+
+def test_calls_at_hand_that_leave_room_change_nothing() -> None:
+    free, plain = unsteady(400, 0.2, prior_interval=(0.18, 0.24)), unsteady(1000, 0.2, prior_interval=(0.18, 0.24))
+    assert free == plain
 
 
 def test_collapse_is_recognised() -> None:

@@ -6,6 +6,7 @@ import torch
 from sklearn.ensemble import ExtraTreesRegressor
 
 from punce.columns.bins import Bins
+from punce.errors import InputError
 from punce.judging.ranking import auc_between
 from punce.models.tabular import teachers
 from punce.models.tabular.model import MEMBERS, Member, stratified_folds
@@ -149,3 +150,11 @@ def test_columns_of_a_wide_table_are_chosen_without_the_held_out_labels(
     assert abs(auc_between(own[labels == 1], own[labels == 0]) - 0.5) < 3 * np.sqrt(1 / (12 * 60))
     seen = member.scores(binned)[0][folds != 0]
     assert auc_between(seen[labels[folds != 0] == 1], seen[labels[folds != 0] == 0]) > 0.8, "it must have learned"
+
+
+def test_weights_that_leave_a_bag_without_a_row_are_refused_in_words() -> None:
+    """With three labelled and three unlabelled rows of 200 that count, boosting failed with words of its own."""
+    labels = np.array([1, 1, 0, 0], dtype=np.int8)
+    assert teachers._weights(labels, 0.3, np.array([0.0, 0.0, 0.0, 1.0])).sum() > 0
+    with pytest.raises(InputError, match="leave rows that count nothing out of X"):
+        teachers._weights(labels, 0.3, np.zeros(4))

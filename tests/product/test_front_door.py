@@ -295,6 +295,9 @@ def test_a_series_with_another_index_is_refused(rows: tuple[np.ndarray, ...]) ->
         PUClassifier().fit(frame, pd.Series(labels, index=np.arange(1000, 1300)))
     aligned = PUClassifier(**NETWORK).fit(frame, shuffled.loc[frame.index])
     assert aligned.metrics_.n_positive == 15
+    weights = pd.Series(np.ones(len(frame)), index=shuffled.index)
+    with pytest.raises(InputError, match="the index of sample_weight is not the index of X"):
+        aligned.score(frame, labels, sample_weight=weights)
 
 
 @pytest.mark.parametrize("n_labelled", [1, 2])

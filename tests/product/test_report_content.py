@@ -12,9 +12,11 @@ import pytest
 
 from punce.columns.encoder import TableEncoder
 from punce.data import UserData, check
+from punce.judging.estimates import Estimate
+from punce.judging.metrics import CONTRADICTION, pu_metrics
 from punce.judging.used_prior import assumed_prior, given_prior
 from punce.product.fit import FitOutcome
-from punce.product.page import _histogram, _prior_facts, _rule_in_words, _training
+from punce.product.page import _histogram, _prior_facts, _review, _rule_in_words, _training
 from punce.report import ReportContent
 from punce.report.page import render_report
 
@@ -43,6 +45,18 @@ def test_the_share_on_the_page_is_unknown_only_where_it_is_not_given_and_placeho
     fitted.prior_, fitted.first_prior_, fitted.second_prior_ = assumed, assumed, learned
     assert _prior_facts(fitted).unknown == assumed.reason
     assert [other.method for other in _prior_facts(fitted).others] == ["combined on learned scores"]
+
+
+def test_no_review_curve_is_drawn_where_the_numbers_contradict_each_other() -> None:
+    rng = np.random.default_rng(0)
+    p, u = rng.uniform(0.7, 1.0, 60), rng.uniform(0.0, 0.8, 400)
+    fitted: Any = SimpleNamespace(prior_=given_prior(0.6, np.array([1, 0], dtype=np.int8), "single_set"))
+    fitted.held_out_, fitted.metrics_ = {"positive": p, "unlabelled": u}, pu_metrics(p, u, 0.6, threshold=0.6)
+    assert fitted.metrics_.unlabelled.precision.reason == CONTRADICTION
+    assert _review(fitted, 400) is None
+    mix = replace(fitted.metrics_.unlabelled, precision=Estimate(0.9, 0.8, 1.0))
+    fitted.metrics_ = replace(fitted.metrics_, unlabelled=mix)
+    assert _review(fitted, 400) is not None
 
 
 def test_a_column_that_is_left_out_is_told_once() -> None:

@@ -219,6 +219,30 @@ def test_a_precision_that_could_be_anything_is_no_number_of_a_review_goal() -> N
     assert {(there.value, there.low, there.high) for _, _, there in review_goals(curve)} == {(None, 0.21, 1.0)}
 
 
+def test_a_recall_that_could_be_anything_reaches_no_review_goal() -> None:
+    """It said that the top 10 rows hold half of the positives, where it may be a tenth of them or nearly all."""
+    known = (Interval(0.9, 0.8, 1.0),) * 2
+    curve = ReviewCurve((10, 40), known, (Interval(0.6, 0.1, 0.9), Interval(1.0, 0.9, 1.0)), 40)
+    assert [(goal, rows) for goal, rows, _ in review_goals(curve)] == [(0.8, 40), (0.9, 40), (0.95, 40)]
+
+
+def test_no_line_is_drawn_where_a_number_cannot_be_estimated() -> None:
+    sure, vague = Interval(0.9, 0.8, 1.0), Interval(0.6, 0.1, 0.9)
+    curve = ReviewCurve((1, 2, 3, 4, 5), (sure, sure, vague, sure, sure), (vague,) * 5, 5)
+    drawn = str(review_chart(curve, None, 640))
+    pieces = re.findall(r'<path [^>]*class="series (\w+)"', drawn)
+    assert pieces == ["precision", "precision"]  # before and after the gap, and nothing of the recall
+    assert "a share that cannot be estimated of all positives are found" in drawn
+    said = text_of(render_report(ReportContent("t", review=curve)))
+    assert "How many rows it takes to find a given share of the positives cannot be estimated." in said
+    assert "60.0" not in said
+
+
+def test_the_histogram_says_that_the_ranked_list_is_calibrated_on_all_rows() -> None:
+    said = text_of(render_report(content()))
+    assert "is calibrated without that row; in the ranked list all rows take part" in said
+
+
 @pytest.mark.parametrize("kind", ["images", "texts", "table"])
 def test_a_large_page_stays_under_two_megabytes(kind: str) -> None:
     page = content(3000, 100, images=kind == "images", texts=kind == "texts", size=32)

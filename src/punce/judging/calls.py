@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Most = tuple[float, float]
+"""A bound of a number: at the estimates themselves, and its own upper end."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,25 @@ class Calls:
     chances: Floats | None = None
     by_rule: Floats | None = None
     n: Flags | None = None
+    at_hand: Flags | None = None
+    """Rows of U that the rule at hand, made from all folds, calls positive: what a person is shown. Shape: (n_U,)."""
+    are_all: bool = False
+    """Whether U are all unlabelled rows there are, and no sample of them."""
+
+    def most_found(self, priors: Floats, confidence: float, rng: np.random.Generator, lowest: float | None) -> Most:
+        """The recall that the calls at hand allow at most: q/π, up to 1, were all of them right; and its upper end.
+
+        `lowest` is the low end of π where it is that of the very rows U; where these are all, q is no estimate then.
+        """
+        if self.at_hand is None:
+            return 1.0, 1.0
+        called = _share_draws(self.at_hand, len(priors) - 1, rng)
+        if lowest is not None and self.are_all:
+            end = float(called[0]) / max(lowest, 1e-9)
+        else:
+            end = float(np.quantile((called / priors)[1:], (1 + confidence) / 2))
+        value = min(1.0, float(called[0] / priors[0]))
+        return value, max(value, min(1.0, end))
 
     def shares(self, n_draws: int, rng: np.random.Generator) -> tuple[Floats, ...]:
         """The shares of P, of U and of N called, then draws of them. Shape: (1 + B,) each.
@@ -49,6 +70,8 @@ class Shares:
     prior: Floats
     false: Floats | None = None
     """f, the share of labelled negatives called positive."""
+    most: Most = field(default=(1.0, 1.0), kw_only=True)
+    """The recall that the calls at hand allow at most (:meth:`Calls.most_found`)."""
 
     @property
     def false_by_u(self) -> Floats:

@@ -47,8 +47,11 @@ class SeenColumns:
     unlabelled: Floats
 
     @classmethod
-    def of(cls, table: EncodedTable, labels: Labels, seed: int) -> SeenColumns:
-        """Of the rows of a fit, numbers in their own units, gaps as NaN, categories as codes."""
+    def of(cls, table: EncodedTable, labels: Labels, seed: int, kept: Flags | None = None) -> SeenColumns:
+        """Of the rows of a fit, numbers in their own units, gaps as NaN, categories as codes.
+
+        Labelled rows that are not `kept` are no part of a random sample of the positives. Shape: kept (n,).
+        """
         values, kinds = table.values[:, :_MOST_COLUMNS], table.categorical[:_MOST_COLUMNS]
         u = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))[:_MOST_ROWS]
         some = values[u].astype(np.float64)
@@ -57,7 +60,8 @@ class SeenColumns:
         ends = np.stack([_ends(c.astype(np.float64), bool(kind)) for c, kind in zip(values.T, kinds, strict=True)])
         empty = np.zeros((len(edges), _EDGES + 2))
         seen = cls(table.names[:_MOST_COLUMNS], edges, ends, empty, empty)
-        positive, unlabelled = seen.count(values[labels == POSITIVE]), seen.count(some)
+        is_p = labels == POSITIVE if kept is None else (labels == POSITIVE) & kept
+        positive, unlabelled = seen.count(values[is_p]), seen.count(some)
         return cls(seen.names, edges, ends, positive, unlabelled)
 
     def count(self, values: npt.NDArray[np.floating]) -> Floats:

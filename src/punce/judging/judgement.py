@@ -49,6 +49,8 @@ _FEWEST_JUDGED = 10  # rows that people judged, held out, from which on they cor
 class Judgement:
     """`held_out` are cross-fitted probabilities of the held-out labelled and unlabelled rows, which the page draws.
 
+    `scores` are what it rests on: held-out scores of rows that stand for a random sample of the positives, and of the
+    unlabelled ones.
     `second_prior` is the prior by the learned scores, `both_prior` that with the labelled negatives, if there are any.
     """
 
@@ -58,6 +60,7 @@ class Judgement:
     calibrator: PUCalibrator
     threshold: float
     held_out: dict[str, Floats]
+    scores: dict[str, Floats]
     metrics: PUMetrics
     warnings: tuple[str, ...]
 
@@ -162,11 +165,13 @@ def judge(
     sees_more: bool,
     seed: int,
     people: JudgedScores | None = None,
+    has_all: bool = False,
 ) -> Judgement:
     """Judge held-out `scores` (m,) with `labels` (m,); the shares are n_P/n and n_N/n of all rows.
 
     `sees_more` says whether the scores can tell rows apart that the first prior's model could not: only then does
     the second estimate of the prior, made on these scores, join the first. `people` are rows that people judged.
+    `has_all`: every unlabelled row is among the held-out ones, as in a table, whose scores are out of fold.
     """
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     learned = _learned_prior(scores, labels, scenario, seed)
@@ -181,6 +186,7 @@ def judge(
     mix = replace(population if is_population else Mix(usable_prior(prior), 0.0), judged=people)
     calibrator, threshold = _decide(p, u, n, mix, rule)
     calls, held_out = cross_fitted(p, u, n, mix, rule, calibrator.method, seed)
+    calls = replace(calls, at_hand=calibrator.probability(u) >= threshold, are_all=has_all)
     metrics = pu_metrics(
         p,  # scores rank without the ties that probabilities can have
         u,
@@ -207,7 +213,8 @@ def judge(
     metrics = replace(metrics, threshold=threshold)
     if metrics.unknown:  # the share too: in the file of numbers it must not look like an estimate
         prior = unsupported(prior, metrics.unknown)
-    return Judgement(prior, second, both, calibrator, threshold, held_out, metrics, tuple(filter(None, noted)))
+    own = {"positive": p, "unlabelled": u}
+    return Judgement(prior, second, both, calibrator, threshold, held_out, own, metrics, tuple(filter(None, noted)))
 
 
 def _missed(rule: Rule, calibrator: PUCalibrator, groups: tuple[Floats, Floats, Floats], mix: Mix) -> str:

@@ -6,10 +6,11 @@ positive and q = share of U that is:
     recall = t          precision = π·t / q              F1 = 2π·t / (q + π)
     accuracy = π·t + (1 − q) − π(1 − t)                  AUC: see :mod:`punce.judging.ranking`
 
-for the rows of U; where π·t > q, recall is at most q/π. In ``case_control`` U is the population. In ``single_set`` the
-population is P ∪ U with β = n_P/n, π_pop = β + (1−β)π and q_pop = β·t + (1−β)q in place of π and q. (Starting from the
-accuracy that counts U as negative the correction is 2(π_pop − β)·t − (π_pop − β), not 2π_pop·t: the labelled part is
-already right.)
+for the rows of U; where π·t > q, recall is at most q/π. Over refits the rule may call many more rows than the rule at
+hand does, whose calls a person sees: the intervals of recall and F1 end where all of these calls are right. In
+``case_control`` U is the population. In ``single_set`` the population is P ∪ U with β = n_P/n, π_pop = β + (1−β)π and
+q_pop = β·t + (1−β)q in place of π and q. (Starting from the accuracy that counts U as negative the correction is
+2(π_pop − β)·t − (π_pop − β), not 2π_pop·t: the labelled part is already right.)
 
 With labelled negatives (N), f = share of N that is called positive takes the place of what U says about negatives:
 
@@ -35,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError, number_of
-from punce.judging.calls import Calls, Floats, Shares
+from punce.judging.calls import Calls, Floats, Most, Shares
 from punce.judging.estimates import Estimate, estimate_of, stated
 from punce.judging.ranking import (
     auc_between,
@@ -53,6 +54,10 @@ Basis = Literal["pu", "pnu"]
 
 FEWEST_NEGATIVES = 30
 """Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
+CONTRADICTION = (
+    "more positives are called than rows: the share of positives is too high, or labelled rows are easier than others"
+)
+"""Why nothing that rests on the share of positives can be estimated, where π·t > q beyond chance."""
 _NEARLY_ALL = 0.99  # of the rows
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
@@ -199,7 +204,10 @@ def pu_metrics(
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
     recall, called, *false = calls.shares(n_draws, rng)
-    shares = Shares(recall, called, priors, *false)
+    # A given share is that of where the rows come from: their own differs from it by chance.
+    lowest = prior_interval[0] if prior_interval is not None and target == "unlabelled" else None
+    most = calls.most_found(priors, confidence, np.random.default_rng((random_state, 1)), lowest)
+    shares = Shares(recall, called, priors, *false, most=most)
     is_counted = len(n) >= FEWEST_NEGATIVES
     # A given prior (no interval) needs no support by the scores; an estimated one does.
     if not unknown and not is_counted and prior_interval is not None and not is_beyond_chance(p, u):
@@ -252,13 +260,33 @@ def _recall(shares: Shares, confidence: float, unknown: str, is_counted: bool) -
         return Estimate.impossible("nearly every row is called positive, which finds the positives without any skill")
     if shares.called[0] == 0.0 < shares.recall[0]:
         return Estimate.impossible("no unlabelled row is called positive, although labelled ones are")
-    if unknown or is_counted:
+    if unknown:
         return stated(estimate_of(shares.recall, confidence))
-    return stated(_recall_within_called(shares, confidence), _CONTRADICTION if shares.contradict else "")
+    if is_counted:
+        return stated(_counted_recall(shares, confidence))
+    return stated(_recall_within_called(shares, confidence), CONTRADICTION if shares.contradict else "")
 
 
 def _recall_within_called(shares: Shares, confidence: float) -> Estimate:
-    return estimate_of(shares.recall_within_called(), confidence, at_bound=shares.are_too_many)
+    found = estimate_of(shares.recall_within_called(), confidence, at_bound=shares.are_too_many)
+    return _at_most(found, shares.most)
+
+
+def _counted_recall(shares: Shares, confidence: float) -> Estimate:
+    return _at_most(estimate_of(shares.recall, confidence), shares.most)
+
+
+def _at_most(estimate: Estimate, most: Most) -> Estimate:
+    """The interval ends at the upper end of the bound; a number beyond that is the bound itself."""
+    if np.isnan(estimate.value):
+        return estimate
+    value = most[0] if estimate.value > most[1] else estimate.value
+    return replace(estimate, value=value, low=min(estimate.low, value), high=min(estimate.high, most[1]))
+
+
+def _f1_at_most(most: Most) -> Most:
+    """With a recall of at most r, F1 is at most 2r/(1 + r)."""
+    return _harmonic_mean(1.0, most[0]), _harmonic_mean(1.0, most[1])
 
 
 def _auc(
@@ -310,10 +338,15 @@ def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confid
             "accuracy": both + (1 - prior) * (1 - shares.false),
             "f1": 2 * both / (called + prior),
         }
+    found = {name: estimate_of(values, confidence) for name, values in numbers.items()}
+    shown = _counted_recall(shares, confidence).value
+    found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
+    if shown < shares.recall[0]:
+        found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
     return MixMetrics(
         prior=float(prior[0]),
         called=estimate_of(called, confidence),
-        **{name: stated(estimate_of(values, confidence), unknown) for name, values in numbers.items()},
+        **{name: stated(estimate, unknown) for name, estimate in found.items()},
     )
 
 
@@ -332,10 +365,11 @@ def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: fl
         name: estimate_of(values, confidence, at_bound=is_kept)
         for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
     }
-    if is_kept:  # means of draws of each: the three numbers must fit together all the same
-        shown = _recall_within_called(shares, confidence).value
+    shown = _recall_within_called(shares, confidence).value
+    found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
+    if is_kept or shown < recall[0]:  # means of draws, or cut off: the three numbers must fit together all the same
         found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
-    reason = unknown or (_CONTRADICTION if shares.contradict else "")
+    reason = unknown or (CONTRADICTION if shares.contradict else "")
     return MixMetrics(
         prior=float(prior[0]),
         called=estimate_of(called, confidence),
@@ -349,11 +383,6 @@ def _harmonic_mean(a: float, b: float) -> float:
 
 def _moved_to(estimate: Estimate, value: float) -> Estimate:
     return replace(estimate, value=value, low=min(value, estimate.low), high=max(value, estimate.high))
-
-
-_CONTRADICTION = (
-    "more positives are called than rows: the share of positives is too high, or labelled rows are easier than others"
-)
 
 
 def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:

@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
+from punce.judging.calibration import PUCalibrator
 from punce.judging.drift import SeenColumns
 from punce.judging.shift import SeenScores, Share, count
+from punce.judging.used_prior import usable_prior
+from punce.priors import PriorEstimate
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -31,6 +34,21 @@ class Seen:
 
     scores: SeenScores
     columns: SeenColumns
+
+    @classmethod
+    def of(
+        cls,
+        scores: Mapping[str, Floats],
+        calibrator: PUCalibrator,
+        prior: PriorEstimate,
+        shares: tuple[float, float],
+        columns: SeenColumns,
+    ) -> Self:
+        """From held-out scores of positives and of unlabelled rows; `shares` are β and γ of the population."""
+        p, u = (calibrator.probability(scores[name]) for name in ("positive", "unlabelled"))
+        # Labelled negatives make up for labelled positives: what counts is the share of positives in the population.
+        odds = usable_prior(prior) / (1.0 - usable_prior(prior))
+        return cls(SeenScores.of(p, u, prior, shares[0] - shares[1] * odds, calibrator.prior), columns)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON for the model file."""

@@ -1,10 +1,12 @@
-"""What the folder of a saved classifier holds: attributes of the classifier beside the state of its route."""
+"""A classifier on disk: attributes of the classifier beside the state of its route."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from punce.judging.calibration import PUCalibrator
@@ -14,8 +16,36 @@ from punce.judging.used_prior import prior_from_json, prior_to_json
 from punce.models import ROUTES
 from punce.models.columns import Columns
 from punce.models.configs import plain_parameters
+from punce.models.network import usable_here
 from punce.models.route import State
 from punce.scenario import check_prior
+from punce.storage.model_file import ModelFileError, read_model, write_model
+
+
+class Saved:
+    """The part of PUClassifier that writes it to a folder and reads it again."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the classifier as a folder of safetensors and JSON."""
+        check_is_fitted(self, "classes_")
+        write_model(Path(path), *state_of(self))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a classifier that :meth:`save` wrote; damaged or changed files are refused.
+
+        A device that this machine does not have becomes "auto".
+        """
+        tensors, content = read_model(Path(path))
+        try:
+            classifier: Any = cls(**usable_here(content["parameters"]))
+            classifier.check_arguments()
+            restore(classifier, tensors, content)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+            what = str(error).strip() or type(error).__name__
+            raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
+        found: Self = classifier
+        return found
 
 
 def state_of(classifier: Any) -> State:

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from punce import __version__
-from punce.classifier import PUClassifier
+from punce.classifier import PUClassifier, ScorerWarning
 from punce.columns.encoder import not_learned_from
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
@@ -166,8 +166,9 @@ def _fit(
         except InputError:
             folder.forget()
             raise
-    # Warnings of other kinds (deprecations, overflows within a library) are for developers.
-    warned = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    # Warnings of other kinds (deprecations, overflows within a library) are for developers; a command has no scorers.
+    told = (w for w in caught if issubclass(w.category, UserWarning) and not issubclass(w.category, ScorerWarning))
+    warned = (str(w.message) for w in told)
     noted = [*classifier.notes_, *warned, *_about_seen(classifier, labels), *classifier.metrics_.notes]
     return tuple(dict.fromkeys(noted))
 

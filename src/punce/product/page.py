@@ -18,6 +18,7 @@ from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.judging.calibration import with_share
+from punce.judging.metrics import CONTRADICTION
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
@@ -31,6 +32,7 @@ from punce.report.content import (
     OtherEstimate,
     PriorFacts,
     Quality,
+    ReviewCurve,
     RowMap,
     SensitivityRow,
     Threshold,
@@ -55,9 +57,7 @@ def report_content(
 ) -> ReportContent:
     """Everything the page shows; `map_of_rows` is what :func:`started_map` gave."""
     assert data.labels is not None
-    p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
-    used, unknown = classifier.prior_, classifier.metrics_.unknown
-    prior, n_u = usable_prior(used), int((data.labels == UNLABELLED).sum())
+    unknown, n_u = classifier.metrics_.unknown, int((data.labels == UNLABELLED).sum())
     on_u = classifier.scores_[data.labels == UNLABELLED]
     return ReportContent(
         title=f"Positives in {PurePath(data.source).name}",
@@ -68,7 +68,7 @@ def report_content(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
         histogram=_histogram(classifier),
-        review=None if unknown else review_curve(p, u, prior, n_rows=n_u, prior_interval=usable_interval(used)),
+        review=_review(classifier, n_u),
         importances=shown_importances(classifier),
         top=_top(classifier, data, X),
         unsure=_unsure(classifier, data, X) if data.kind == "image" else None,
@@ -81,6 +81,15 @@ def report_content(
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         software=f"punce {__version__}",
     )
+
+
+def _review(classifier: PUClassifier, n_rows: int) -> ReviewCurve | None:
+    """What reviewing the ranked list brings; None where the table of quality says that this cannot be estimated."""
+    metrics, prior = classifier.metrics_, classifier.prior_
+    if metrics.unknown or metrics.unlabelled.precision.reason == CONTRADICTION:
+        return None
+    p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
+    return review_curve(p, u, usable_prior(prior), n_rows=n_rows, prior_interval=usable_interval(prior))
 
 
 def _histogram(classifier: PUClassifier) -> Histogram:

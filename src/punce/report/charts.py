@@ -258,8 +258,14 @@ def _last_drawn(curve: ReviewCurve) -> int:
 
 
 def _line(rows: Sequence[int], values: Sequence[Interval], x: Axis, y: Axis, cls: str) -> Markup:
-    points = [(x(k), y(v.value)) for k, v in zip(rows, values, strict=False) if v.value is not None]
-    return path(points, cls) if points else Markup("")
+    """A line in pieces: none where the interval leaves the number open."""
+    points = [(x(k), v.stated.value) for k, v in zip(rows, values, strict=False)]
+    pieces = itertools.groupby(points, key=lambda point: point[1] is not None)
+    return group(
+        path([(at, y(value)) for at, value in piece if value is not None], cls)
+        for is_known, piece in pieces
+        if is_known
+    )
 
 
 def _band(rows: Sequence[int], values: Sequence[Interval], x: Axis, y: Axis, cls: str) -> Markup:
@@ -282,11 +288,16 @@ def _legend(frame: Frame) -> Markup:
 def _describe_review(curve: ReviewCurve, last: int) -> str:
     places = sorted({max(0, last // 8), last // 2, last})
     said = [
-        f"after {curve.rows[i]:,} rows {curve.precision[i].value or 0:.0%} of those reviewed are positive and "
-        f"{curve.recall[i].value or 0:.0%} of all positives are found"
+        f"after {curve.rows[i]:,} rows {_share(curve.precision[i])} of those reviewed are positive and "
+        f"{_share(curve.recall[i])} of all positives are found"
         for i in places
     ]
     return "Estimated precision and recall against rows reviewed: " + "; ".join(said) + "."
+
+
+def _share(interval: Interval) -> str:
+    value = interval.stated.value
+    return "a share that cannot be estimated" if value is None else f"{value:.0%}"
 
 
 def share_bar(value: float, low: float | None, high: float | None, width: int) -> Markup:

@@ -7,12 +7,13 @@ Everything but the title is optional; a part that is missing leaves its section 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from punce.errors import InputError
+from punce.judging.estimates import WIDEST
 from punce.report.json_tree import decode, encode, load_json
 
 FORMAT = 1
@@ -31,6 +32,12 @@ class Interval:
     low: float | None = None
     high: float | None = None
     reason: str = ""
+
+    @property
+    def stated(self) -> Interval:
+        """The same without its value where the interval leaves nearly everything open, as in the table of quality."""
+        is_vague = self.low is not None and self.high is not None and self.high - self.low > WIDEST
+        return replace(self, value=None) if is_vague else self
 
 
 @dataclass(frozen=True)

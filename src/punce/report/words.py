@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
-from itertools import islice
 from typing import Any
 
-from punce.judging.estimates import WIDEST
 from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCurve
 
 NBSP = "\u00a0"
@@ -140,20 +137,17 @@ def measure_sentence(name: str, interval: Interval) -> str:
 def review_goals(curve: ReviewCurve) -> list[tuple[float, int, Interval]]:
     """For each share of the hidden positives: how many top rows to review to find it, and the precision there.
 
-    As in the table of the quality, an interval that leaves nearly everything open has no value.
+    As in the table of the quality, an interval that leaves nearly everything open has no value: a goal that is reached
+    at such a recall is left out, and so is one that is never reached.
     """
     steps = list(zip(curve.rows, curve.precision, curve.recall, strict=True))
     found = []
     for goal in (0.5, 0.8, 0.9, 0.95):
-        # The first step, and so the fewest rows; a goal that is never reached is left out.
-        reached = ((goal, rows, _stated(there)) for rows, there, recall in steps if (recall.value or 0.0) >= goal)
-        found += [*islice(reached, 1)]
+        # The first step, and so the fewest rows: a later one would be more than it takes.
+        first = next((step for step in steps if (step[2].value or 0.0) >= goal), None)
+        if first is not None and first[2].stated.value is not None:
+            found.append((goal, first[0], first[1].stated))
     return found
-
-
-def _stated(interval: Interval) -> Interval:
-    is_vague = interval.low is not None and interval.high is not None and interval.high - interval.low > WIDEST
-    return replace(interval, value=None) if is_vague else interval
 
 
 def flatten(tree: Any, name: str = "") -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from punce.columns.bins import N_BINS
 from punce.columns.dense import DenseColumns
+from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.models.known_rows import known_weight
 from punce.models.tabular.steps import Steps
@@ -181,6 +182,11 @@ def _bag(labels: Labels, count: Floats, rng: np.random.Generator) -> Rows:
 
 def _weights(labels: Labels, prior: float, counts: Floats) -> Floats:
     """Of the rows of a bag: P weighs as much as U and N together, and a row of N more than one of U."""
+    if not counts.any():
+        raise InputError(
+            "sample_weight is zero for so many rows that none counts in some random part of them; leave rows that "
+            "count nothing out of X"
+        )
     is_p, is_n = labels == POSITIVE, labels == NEGATIVE
     if is_n.any():
         heavier = known_weight(prior, int(is_p.sum()), int((labels == UNLABELLED).sum()))
