@@ -9,7 +9,8 @@
 `run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features,
 whitened patches of pictures, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
 default; the catalogue has more). The default is what `Portfolio` makes of the features and heads that it would have
-tried by itself: students that learn from all of them together. "heads, weighed" is the sum of these heads without
+tried by itself: students that learn from all of them together, and on small pictures networks that the students teach.
+"heads, weighed" is the sum of these heads without
 students. Beside them: a logistic regression of labelled against unlabelled rows, its penalty by cross-validated AUC of
 labelled against unlabelled rows ("P against U"), a linear layer on nnPU on raw and on puNCE's features, and a logistic
 regression on all true labels ("oracle"). All are told the true prior. AUC and accuracy are those of the test rows; to
@@ -63,6 +64,7 @@ from punce.models.portfolio.contrastive import Recipe
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.heads import DEFAULT, HEADS, HeadProblem
 from punce.models.portfolio.model import Portfolio
+from punce.models.portfolio.networks import networks
 from punce.models.portfolio.readers import Given
 from punce.models.portfolio.students import taught
 from punce.models.sentences import SentenceVectors
@@ -183,7 +185,7 @@ def run_cell(cell: Cell, data: Data, keep: Path | None, heads: tuple[str, ...]) 
     seconds = time.perf_counter() - began
     tried = [RAW, PATCHES, "infonce", *Recipe.of(train.x).losses, WORDS]
     own = candidates.only(tried, DEFAULT)
-    students = taught(own, train, sample.labels, settings)
+    students = networks(taught(own, train, sample.labels, settings), train, sample.labels, settings, device)
     default = Portfolio.weighed(students, sample.labels, sample.prior)
     scores = alone(candidates, test) | alone(students, test)
     scores[OURS] = default.score(test)
@@ -191,7 +193,7 @@ def run_cell(cell: Cell, data: Data, keep: Path | None, heads: tuple[str, ...]) 
     scores[PLAIN] = p_against_u(train, test, sample.labels, cell.read)
     scores |= by_nnpu(candidates, train, test, sample.labels, settings) | oracles(candidates, train, test, y_train)
     if keep is not None:
-        kept = {f"held_out:{k}": v for k, v in candidates.held_out.items()} | {
+        kept = {f"held_out:{k}": v for k, v in {**candidates.held_out, **students.held_out}.items()} | {
             f"test:{k}": v for k, v in scores.items()
         }
         path = keep / f"{cell.set}-{cell.read}-{cell.n_labelled}-{cell.seed}.npz"

@@ -48,9 +48,9 @@ def test_a_network_joins_small_pictures_and_the_model_keeps_it(is_grey: bool) ->
     found = networks(own, Given(x), labels, settings, CPU)
     assert set(found.held_out) - set(own.held_out) == {f"{NETWORK}, own head"}
     assert settings.used["network"] == {"epochs": "5 x (4 + 4)"}
-    alone = replace(
-        found, members=found.members[-1:], held_out={NETWORK + ", own head": found.held_out[f"{NETWORK}, own head"]}
-    )
+    assert found.apart == (f"{NETWORK}, own head",)
+    own_scores = {name: found.held_out[name] for name in found.apart}
+    alone = replace(found, members=found.members[-1:], held_out=own_scores, apart=())
     portfolio = Portfolio.weighed(alone, labels, settings.prior)
     again = Portfolio.from_state(*portfolio.state())
     np.testing.assert_array_equal(again.score(Given(new)), portfolio.score(Given(new)))

@@ -14,7 +14,14 @@ from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.readers import Given
 from punce.models.portfolio.ridge import RIDGES, regressed
 from punce.models.portfolio.students import KERNEL, LINEAR, taught
-from punce.models.portfolio.weighing import candidate_weights, cross_fitted, row_chances, trust_in
+from punce.models.portfolio.weighing import (
+    candidate_weights,
+    cross_fitted,
+    row_chances,
+    trust_in,
+    weighed_sum,
+    weights_beside,
+)
 from punce.models.tabular.weighing import member_weights
 from tests.models.test_portfolio import SETTINGS
 
@@ -129,6 +136,28 @@ def test_a_candidate_that_ranks_negatives_low_counts_more_than_one_that_only_ran
     weights = candidate_weights(held_out, labels, 0.5)
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights["misled"] < 0.6 * member_weights(held_out, labels)["misled"]
+
+
+def test_a_member_apart_begins_at_one_half_and_held_out_rows_speak_for_or_against_it() -> None:
+    """Twelve members that rank alike: among them a thirteenth would count for a thirteenth."""
+    rng = np.random.default_rng(5)
+    labels = np.repeat([1, 0, 0], [100, 500, 500]).astype(np.int8)
+    means = np.array([1.0, 1.0, -1.0])[np.repeat([0, 1, 2], [100, 500, 500])]
+    noise = rng.normal(size=1100)
+    held_out = {f"other {k}": means + noise + 0.1 * rng.normal(size=1100) for k in range(12)}
+
+    def share(apart: np.ndarray) -> float:
+        """Of the spread of the sum that the member apart has."""
+        weights = weights_beside({**held_out, "apart": apart}, labels, 0.5, ("apart",))
+        assert sum(weights.values()) == pytest.approx(1.0)
+        rest = weighed_sum(held_out, weights)[labels == 0].std()
+        own = weights["apart"] * apart[labels == 0].std()
+        return float(own / (own + rest))
+
+    assert 0.3 < share(means + noise + 0.03 * rng.normal(size=1100)) < 0.7  # as good as the sum of the others
+    assert share(3 * means + rng.normal(size=1100)) > 0.8
+    assert share(rng.normal(size=1100)) < 0.05
+    assert weights_beside(held_out, labels, 0.5, ()) == candidate_weights(held_out, labels, 0.5)
 
 
 def test_chances_of_rows_have_the_prior_as_their_mean_and_keep_the_order() -> None:

@@ -68,6 +68,8 @@ class Candidates:
     learned_from: Sequence[Rows]
     history: list[dict[str, Any]]
     notes: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    """Names of members that are weighed against the sum of all others."""
 
     @classmethod
     def fit(

@@ -22,7 +22,7 @@ from punce.models.portfolio.heads import head_from_arrays
 from punce.models.portfolio.networks import networks
 from punce.models.portfolio.readers import Counted, Given, Reader, reader_from_state
 from punce.models.portfolio.students import taught
-from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks
+from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks, weights_beside
 from punce.models.route import FitSettings, Fitted, Floats, State, under
 from punce.models.tabular.model import about_rows
 
@@ -47,7 +47,7 @@ class Portfolio:
         settings.used["teachers"] = candidate_weights(teachers.held_out, labels, settings.prior)
         settings.used["held_out_auc"] = ranks({**teachers.held_out, **students.held_out}, labels)
         # Judged by weights that the row itself had no say in
-        scores = cross_fitted(students.held_out, labels, students.folds, settings.prior)
+        scores = cross_fitted(students.held_out, labels, students.folds, settings.prior, students.apart)
         # The first prior was estimated on raw numbers or words: only other features can tell more rows apart.
         sees_more = any(name not in (RAW, WORDS) for name in students.readers)
         notes = (*about_rows(labels), *students.notes)
@@ -58,7 +58,7 @@ class Portfolio:
     @classmethod
     def weighed(cls, candidates: Candidates, labels: Labels, prior: float) -> Portfolio:
         """The candidates by what held-out labelled rows say of them; those without weight are dropped."""
-        weights, readers = candidate_weights(candidates.held_out, labels, prior), candidates.readers
+        weights, readers = weights_beside(candidates.held_out, labels, prior, candidates.apart), candidates.readers
         kept = [replace(m, weight=weights[m.name]) for m in candidates.members if weights[m.name] > 0]
         # The rows' own features stay in any case: they are what a map can show.
         used = {name: own for name, own in readers.items() if name == RAW or any(m.features == name for m in kept)}

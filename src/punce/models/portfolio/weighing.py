@@ -7,7 +7,7 @@ where labels are few. How probable a row is to be negative is what all candidate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from punce.models.tabular.trees import Floats, Rows
 from punce.models.tabular.weighing import cross_fitted as _cross_fitted
 from punce.models.tabular.weighing import member_weights
 
+_OTHERS = "others"
 _ROUNDS = 2  # the first with all candidates alike, the second with the weights that these gave
 
 
@@ -32,6 +33,28 @@ def candidate_weights(held_out: Mapping[str, Floats], labels: Labels, prior: flo
         chances_of_u = row_chances(total[labels == UNLABELLED], prior, trust_in(total, labels, prior))
         weights = member_weights(held_out, labels, 1.0 - chances_of_u)
     return weights
+
+
+def weights_beside(
+    held_out: Mapping[str, Floats], labels: Labels, prior: float, apart: Collection[str]
+) -> dict[str, float]:
+    """Weights that sum to 1, where each member `apart` is weighed against the sum of all others.
+
+    Among a dozen members that labelled rows can hardly tell apart, a network that all others taught would count for a
+    dozenth. Beside their sum it begins at one half, and held-out labelled rows can speak for it or against it.
+    Shape: scores (n,) on one common scale, labels (n,).
+    """
+    others = {name: own for name, own in held_out.items() if name not in apart}
+    weights = candidate_weights(others, labels, prior)
+    if len(others) == len(held_out):
+        return weights
+    total = weighed_sum(others, weights)
+    spread = max(float(total[labels == UNLABELLED].std()), TINY)
+    pair = candidate_weights({_OTHERS: total / spread, **{name: held_out[name] for name in apart}}, labels, prior)
+    # The sum of several members has a smaller spread than one of them.
+    found = {name: pair[_OTHERS] * weight / spread for name, weight in weights.items()}
+    found |= {name: pair[name] for name in apart}
+    return {name: found[name] / sum(found.values()) for name in held_out}
 
 
 def weighed_sum(scores: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
@@ -58,9 +81,11 @@ def row_chances(scores: Floats, prior: float, trust: float) -> Floats:
     return chances(trust * STEEPNESS * (scores - scores.mean()) / spread, prior)
 
 
-def cross_fitted(held_out: Mapping[str, Floats], labels: Labels, folds: Rows, prior: float) -> Floats:
+def cross_fitted(
+    held_out: Mapping[str, Floats], labels: Labels, folds: Rows, prior: float, apart: Collection[str] = ()
+) -> Floats:
     """The weighted sum, every fold's weights chosen by the other folds."""
-    return _cross_fitted(held_out, labels, folds, lambda own, known: candidate_weights(own, known, prior))
+    return _cross_fitted(held_out, labels, folds, lambda own, known: weights_beside(own, known, prior, apart))
 
 
 def ranks(held_out: Mapping[str, Floats], labels: Labels) -> dict[str, float]:
