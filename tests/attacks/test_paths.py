@@ -25,7 +25,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     *(((*_FIT, name), "file is a file") for name in ("file", "file/x", "folder/../file")),
     (("predict", "loop", "new.csv"), "to itself"),
     (("predict", "linked", "new.csv"), "no regular file but a link"),
-    (("predict", "file", "new.csv"), "manifest.json cannot be read"),
+    (("predict", "file", "new.csv"), "the folder of a run comes first"),
     (("predict", "model", "loop.csv"), "to itself"),
     (("predict", "model", "loop*.parquet", "--out", "out"), "no file matches"),
     ((*_PREDICT, "folder"), "folder is a folder; name a file"),
