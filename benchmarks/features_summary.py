@@ -10,8 +10,9 @@ from rows import rows_of
 from scipy.stats import t as student
 
 OURS, PLAIN, ORACLE, NNPU, PAIR = "default", "P against U", "oracle", "nnPU", "puNCE + nnPU"
-HEADS_ALONE = "heads, weighed"
+HEADS_ALONE, NETWORKS = "heads, weighed", "networks"
 PLAIN_HEAD = "raw, logistic"
+NETWORK = "network, own head"
 METRICS = ("auc", "accuracy")
 TIE = 0.001  # a tenth of a point is no difference worth a method
 REPORTED = range(5)
@@ -37,7 +38,25 @@ def summarise(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
         },
         "ahead_of_plain": {m: ahead(cells, m) for m in METRICS},
         "product": [product_numbers(key, own) for key, own in sorted(products.items())],
+        NETWORKS: network_numbers(runs, by_cell(lines, NETWORKS)),
     }
+
+
+def network_numbers(before: Cells, runs: Cells) -> list[dict[str, Any]]:
+    """What networks add to the students, on the labelled sets that both were run on."""
+    found = []
+    for key, own in sorted(runs.items()):
+        earlier = {line["seed"]: line["results"][OURS] for line in before.get(key, ())}
+        pairs = [(earlier[line["seed"]], line["results"]) for line in own if line["seed"] in earlier]
+        if not pairs:
+            continue
+        numbers: dict[str, Any] = {"set": key[0], "n_labelled": key[2], "seeds": len(pairs)}
+        for metric in METRICS:
+            values = [(students[metric], now[NETWORK][metric], now[OURS][metric]) for students, now in pairs]
+            means = np.mean(values, axis=0).round(5).tolist()
+            numbers[metric] = dict(zip(("students", "network", "together"), means, strict=True))
+        found.append(numbers)
+    return found
 
 
 def by_cell(lines: Sequence[dict[str, Any]], part: str) -> Cells:
@@ -127,7 +146,22 @@ def features_page(found: Mapping[str, Any]) -> str:
     about = "Accuracy of one head, the self-consistent one, on each kind of features; in brackets a linear layer on all"
     by_loss = f"{about} true labels, on the same features:\n\n{losses_table(found['cells'])}"
     product = [product_table(found["product"])] if found["product"] else []
-    return "\n\n".join(["\n".join(lines), cells_table(found["cells"]), by_loss, *product])
+    joined = [networks_table(found[NETWORKS])] if found[NETWORKS] else []
+    return "\n\n".join(["\n".join(lines), cells_table(found["cells"]), *joined, by_loss, *product])
+
+
+def networks_table(found: Sequence[Mapping[str, Any]]) -> str:
+    about = (
+        "On digits and mnist the default above is the sum of the students. Networks join it there since "
+        "(`features.py networks`; AUC / accuracy, labelled sets that both were run on; one settles nothing):"
+    )
+    who = ("students", "network", "together")
+    rows = []
+    for c in found:
+        numbers = [f"{100 * c['auc'][w]:.1f} / {100 * c['accuracy'][w]:.1f}" for w in who]
+        rows.append([c["set"], f"{c['n_labelled']:,}", *numbers, str(c["seeds"])])
+    header = ["set", "labels", "students", "networks alone", "the default: both", "labelled sets"]
+    return f"{about}\n\n{rows_of(header, rows)}"
 
 
 def goal_lines(cells: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -233,7 +267,11 @@ def product_table(found: Sequence[Mapping[str, Any]]) -> str:
                 *(*held, f"{c['calibration_error']:.3f}", str(c["seeds"])),
             ]
         )
-    return rows_of(header, rows)
+    about = (
+        "What `PUClassifier` says of itself beside the truth (`features.py product`; prior and threshold estimated): "
+        "bias in points, and how often its 90 % interval holds the truth. One labelled set settles nothing."
+    )
+    return f"{about}\n\n{rows_of(header, rows)}"
 
 
 def claim(claims: Mapping[str, Any]) -> str:
