@@ -5,7 +5,7 @@ Little: shifted by up to two pixels and, where mirror images mean the same, mirr
 grey square somewhere.
 
 Grey pictures are standardised. They are mostly writing and drawings: little is a small turn, slant and enlargement, a
-lot a larger one, and nothing is mirrored. A grey square made networks on MNIST worse.
+lot a larger one, and nothing is mirrored. On one labelled set of MNIST a grey square made networks worse.
 
 A change is a function of the seed, the epoch and the row alone, as those of all views are.
 
