@@ -217,6 +217,8 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self.encoder_ = automatic_encoder(self.kind_, np.shape(X), self.encoder)
         way = check_options(self.kind_, {**self.get_params(deep=False), "encoder": self.encoder_})
         weights = None if sample_weight is None else row_weights(sample_weight, labels)
+        if propensity is not None and self.labelling == "biased":
+            raise InputError("labelling='biased' and propensity= correct for the same preference; give one of them")
         kept, weights = by_propensity(labels, propensity, weights, self.seed_)
         if weights is not None:
             check_weights(way, self._asked(), "sample_weight" if propensity is None else "propensity")

@@ -199,6 +199,7 @@ def test_contradictions_are_noted() -> None:
     assert any("the prior is too high" in note for note in notes)
     seen = pu_metrics(p + 5.0, u, 0.5).notes
     assert any("seen in training" in note for note in seen)
+    assert pu_metrics(p, u, 0.8, unknown="too few rows").notes == ()  # it was assumed, and nobody said it was right
 
 
 def test_recall_does_not_claim_more_positives_than_rows_are_called() -> None:

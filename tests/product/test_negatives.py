@@ -12,9 +12,10 @@ import pytest
 
 from punce import PUClassifier
 from punce.classifier import ClassifierWarning, ScorerWarning
+from punce.errors import InputError
 from punce.judging.labelling import by_propensity
 from punce.models.known_rows import known_share, known_weight
-from punce.product.fit import _fit
+from punce.product.fit import _about_seen, _fit
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
@@ -53,6 +54,24 @@ def test_a_fit_warns_of_scorers_that_misread_negatives_and_a_command_which_has_n
     clf.metrics_ = SimpleNamespace(notes=())
     folder: Any = SimpleNamespace(work=None)
     assert _fit(clf, X, y.astype(np.int8), folder, None) == ("something else",)
+
+
+def test_quality_rests_on_rows_held_out_of_training_only_where_a_labelled_row_was() -> None:
+    labels = np.array([1, 1, 0, 0], dtype=np.int8)
+    some, all_seen = (
+        SimpleNamespace(seen_in_training_=np.array(seen)) for seen in ([True, False, True, True], [True] * 4)
+    )
+    for clf, is_said in ((some, True), (all_seen, False)):
+        (note,) = _about_seen(clf, labels)  # type: ignore[arg-type]
+        assert note.startswith("2 of 2 rows of the ranked list were in the training")
+        assert ("rest on rows held out" in note) is is_said
+
+
+def test_two_corrections_of_biased_labels_are_refused_before_anything_is_learned() -> None:
+    """After the training a message had asked for the propensity that was given."""
+    X, y, _ = blobs()
+    with pytest.raises(InputError, match="labelling='biased' and propensity= correct for the same"):
+        PUClassifier(labelling="biased").fit(X, y, propensity=np.ones(len(y)))
 
 
 def test_new_rows_are_compared_with_the_labelled_rows_that_propensities_keep() -> None:

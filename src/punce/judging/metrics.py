@@ -225,7 +225,7 @@ def pu_metrics(
         confidence=confidence,
         n_positive=len(p),
         n_unlabelled=len(u),
-        notes=_notes(shares, auc_between(p, u), prior),
+        notes=() if unknown else _notes(shares, auc_between(p, u), prior),  # an assumed prior cannot be too high
         target=target,
         unknown=unknown,
         n_negative=len(n),

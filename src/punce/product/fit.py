@@ -198,13 +198,13 @@ def _tell_of_file(classifier: PUClassifier, labels: Labels) -> None:
 
 def _about_seen(classifier: PUClassifier, labels: Labels | None) -> tuple[str, ...]:
     """What to know about rows of the ranked list whose scores are not those of a model that never saw them."""
-    seen = classifier.seen_in_training_[labels == UNLABELLED]
-    if not seen.any():
+    if labels is None or not (seen := classifier.seen_in_training_[labels == UNLABELLED]).any():
         return ()
+    quality = "; the numbers of quality rest on rows held out of all training"
     return (
         f"{int(seen.sum()):,} of {len(seen):,} rows of the ranked list were in the training of the model that scores "
-        "them, as unlabelled rows, so positives among them may rank too low (column seen_in_training); the numbers of "
-        "quality rest on rows held out of all training",
+        "them, as unlabelled rows, so positives among them may rank too low (column seen_in_training)"
+        f"{quality if are_held_out(classifier, labels) else ''}",
     )
 
 
