@@ -11,7 +11,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from punce.columns.number_forms import NumberForms
-from punce.data import read, stream
+from punce.columns.written import is_other_unit
+from punce.data import TableEncoder, read, stream
 from punce.errors import InputError
 
 
@@ -106,6 +107,8 @@ def test_what_is_mixed_stays_text_and_is_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a;b;y\n€3;1,5;1\n$4;2.5;0\n€5;3.5;0\n")
     assert values(path) == {"a": ["€3", "$4", "€5"], "b": ["1,5", "2.5", "3.5"]}
     assert read(path, "y").notes == ("'a', 'b' mix several ways to write numbers, or currencies, and stay text",)
+    only_b = read(path, "y", keep=["b"]).notes
+    assert only_b == ("'b' mixes several ways to write numbers, or currencies, and stays text",)
 
 
 def test_odd_words_count_as_missing_and_are_said(tmp_path: Path) -> None:
@@ -156,6 +159,29 @@ def test_a_new_file_is_read_as_the_run_read_its_own(tmp_path: Path) -> None:
     assert values(short, number_forms=known)["a"] == [1234.0, 2345.0, 8999.0]
     english = write(tmp_path / "english.csv", "a,b,y\n1234,0.5,1\n2345,0.25,0\n999,1.5,0\n")
     assert values(english, number_forms=known) == {"a": [1234, 2345, 999], "b": [0.5, 0.25, 1.5]}
+
+
+def test_amounts_in_another_currency_than_those_of_the_run_are_told(tmp_path: Path) -> None:
+    said = "column 'a': its numbers are in $ and not in €, as in the rows the model learned from"
+    said += "; they are taken as they are"
+    euros = "a,b,y\n€3.50,1,1\n€4.25,2,0\n€5.00,3,0\n"
+    first = read(write(tmp_path / "first.csv", euros), "y")
+    for unit, is_told in (("$", True), ("€", False), ("EUR ", False), ("", False)):
+        new = write(tmp_path / "new.csv", euros.replace("€", unit))
+        notes = read(new, "y", number_forms=first.number_forms).notes
+        assert (said in notes) is is_told
+    frame = pd.DataFrame({"a": ["€3.50", "€4.25", "€5.00"], "b": [1, 2, 3]})
+    encoder = TableEncoder.fit(frame)
+    assert encoder.transform(frame).notes == ()
+    assert encoder.transform(frame.replace("€", "$", regex=True)).notes == (said,)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_other"),
+    [("€", "$", True), ("SEK", "NOK", True), ("€", "EUR", False), ("EUR", "€", False), ("kr", "NOK", False)],
+)
+def test_a_code_and_its_sign_are_one_currency(before: str, now: str, is_other: bool) -> None:
+    assert is_other_unit(before, now) is is_other
 
 
 def test_the_run_knows_the_mark_of_single_columns(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_args
 
@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from punce.columns.kinds import first_of
-from punce.columns.written import Decimal, NumberForm, WrittenColumn, written_column, written_numbers
+from punce.columns.written import (
+    Decimal,
+    NumberForm,
+    WrittenColumn,
+    is_other_unit,
+    written_column,
+    written_numbers,
+)
 from punce.errors import InputError, number_of
 
 _SHOWN = 4  # columns in a note
@@ -33,6 +40,8 @@ class NumberForms:
             form = self._form(frame[name], name)
             if form is None:
                 continue
+            if form.unit and (column := written_column(frame[name])) is not None:
+                notes += _about_unit(name, form.unit, column.units)
             found[name] = written_numbers(frame[name], form)
             lost = frame[name].notna().to_numpy() & np.isnan(found[name])
             if lost.any():
@@ -88,6 +97,8 @@ def find_forms(
     reason = "as in the rows the model learned from" if is_known else _reason(seen, mark, separator)
     used = {name: column for name, column in seen.items() if name not in unused}
     notes = (*_notes(used, forms, mark, "as asked" if asked else reason), *_beyond(used, asked))
+    before = {name: form.unit for name, form in known.columns.items() if name in used} if known else {}
+    notes += tuple(note for name, unit in before.items() for note in _about_unit(name, unit, used[name].units))
     forms = {name: form for name, form in forms.items() if name not in unused}
     return NumberForms(mark, forms, frozenset({*left_alone, *unused})), notes
 
@@ -132,6 +143,14 @@ def _beyond(columns: Mapping[str, WrittenColumn], asked: Decimal | None) -> tupl
     other = [repr(name) for name, column in columns.items() if column.evident == _other(asked)]
     said = f"the decimal mark {asked} does not fit {first_of(other, _SHOWN)}: read with {_other(asked)}"
     return (said,) if other else ()
+
+
+def _about_unit(name: str, before: str, units: Sequence[str]) -> list[str]:
+    """Said of amounts in another currency than those a model learned from: nothing converts them."""
+    if not units or not all(is_other_unit(before, unit) for unit in units):
+        return []
+    learned = f"and not in {before}, as in the rows the model learned from"
+    return [f"column {name!r}: its numbers are in {units[0]} {learned}; they are taken as they are"]
 
 
 def _columns(frame: pd.DataFrame, left_alone: Collection[str]) -> dict[str, WrittenColumn]:
@@ -184,5 +203,8 @@ def _notes(
             notes.append(f"{first_of(unclear, _SHOWN)} could be read in two ways: {meant}")
     mixed = [repr(name) for name, column in columns.items() if column.is_mixed]
     if mixed:
-        notes.append(f"{first_of(mixed, _SHOWN)} mix several ways to write numbers, or currencies, and stay text")
+        mixes, stays = ("mixes", "stays") if len(mixed) == 1 else ("mix", "stay")
+        notes.append(
+            f"{first_of(mixed, _SHOWN)} {mixes} several ways to write numbers, or currencies, and {stays} text"
+        )
     return tuple(notes)

@@ -30,6 +30,9 @@ _VALUE = re.compile(
     r"(?P<digits>[.,]?\d(?:[\d.,' ]*\d)?[.,]?)(?P<exponent>[eE][-+]?\d+)?"
     rf"(?P<sign_3>-?) ?(?P<after>{_UNIT})?(?P<close>\))?"
 )
+# Of each code the sign that can mean it; kr and ¥ are signs of several countries.
+_SIGNS = {"EUR": "€", "USD": "$", "US$": "$", "GBP": "£", "INR": "₹", "RUB": "₽", "KRW": "₩", "TRY": "₺", "PLN": "zł"}
+_SIGNS |= {"CZK": "Kč", "CHF": "Fr.", "JPY": "¥", "CNY": "¥", "SEK": "kr", "NOK": "kr", "DKK": "kr"}
 # The spaces and marks that typesetting uses for those on a keyboard: a narrow space between thousands, a true minus.
 _PLAIN = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "−": "-", "’": "'", "٪": "%"})
 
@@ -96,6 +99,12 @@ def _number(digits: str, exponent: str | None, decimal: Decimal, factor: float) 
 def is_number(text: str) -> bool:
     """Whether a cell is a number in some way of writing."""
     return _read(text) != _NOTHING
+
+
+def is_other_unit(before: str, now: str) -> bool:
+    """Whether two units are both named and cannot be the same: € and EUR can, SEK and NOK cannot."""
+    same = (before, _SIGNS.get(before))
+    return bool(before and now) and now not in same and _SIGNS.get(now) != before
 
 
 def _spread(present: pd.Series[Any]) -> pd.Series[Any]:
