@@ -13,12 +13,13 @@ import pytest
 
 from punce import PUClassifier
 from punce.cli import main
+from punce.data import UserData
 from punce.errors import InputError
 from punce.models.columns import Columns
 from punce.models.table import TableRoute, TableWarning
 from punce.priors import estimate_prior
 from punce.priors.features import Rows, as_rows
-from punce.product.predict import run_predict
+from punce.product.predict import _Notes, run_predict
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 ROWS = 200
@@ -153,6 +154,21 @@ def test_codes_of_digits_keep_their_names_in_another_file(model: Path, batch_row
 
 def test_the_file_of_the_fit_holds_no_new_columns(model: Path, tmp_path: Path) -> None:
     assert run_predict(model / "run", model / "march.csv", tmp_path / "scores.csv").notes == ()
+
+
+def test_two_notes_on_one_column_are_both_told() -> None:
+    """The second one was dropped and counted as a later batch of the first."""
+    notes = _Notes()
+    first = [
+        "column 'a': 3 values are no number and count as missing, e.g. ['x', 'y']",
+        "column 'a': 2 values are huge",
+    ]
+    later = ["column 'a': 1 value is no number and counts as missing, e.g. ['z']"]
+    for start, told in enumerate((first, later)):
+        batch = UserData("table", pd.DataFrame({"a": [0.0]}), None, pd.RangeIndex(1), "b.csv", notes=tuple(told))
+        with notes.of_batch(batch, start):
+            pass
+    assert notes.lines() == (f"rows 0 to 0: {first[0]} (and in 1 later batch)", f"rows 0 to 0: {first[1]}")
 
 
 def test_predict_says_once_what_is_new(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from punce.data.read import input_form
 from punce.data.reading_options import applying_reading, check_reading, was_asked
 from punce.data.table_file import FileOptions
 from punce.data.tables import form_of, open_table
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.estimates import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
@@ -41,6 +42,8 @@ _REMEMBERED = ("id", "text", "image_size", "sep", "header", "decimal")
 _FILE = ("sep", "encoding", "header", "table")
 _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
 _PICTURES = 2048
+_EXAMPLES = re.compile(r",? (?:e\.g\.|such as) ")
+_COUNTED = re.compile(r"[\d,]+|\b(?:values?|is|are|counts?)\b")
 _NEAR = 1e-3  # a share of exactly 0 or 1 would make every probability so
 
 
@@ -298,10 +301,18 @@ class _Notes:
             yield
         warned = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         for text in dict.fromkeys([*batch.notes, *warned]):
-            about = text.partition(":")[0].lstrip("0123456789,")  # counts and examples differ between batches
+            about = _subject(text)
             self._first.setdefault(about, f"rows {start:,} to {start + len(batch) - 1:,}: {text}")
             self._batches[about] += 1
 
     def lines(self) -> tuple[str, ...]:
-        more = {about: f" (and in {n - 1:,} later batches)" if n > 1 else "" for about, n in self._batches.items()}
+        later = {about: number_of(n - 1, "later batch", "later batches") for about, n in self._batches.items()}
+        more = {about: f" (and in {later[about]})" if n > 1 else "" for about, n in self._batches.items()}
         return tuple(text + more[about] for about, text in self._first.items())
+
+
+def _subject(note: str) -> str:
+    """What a note is about, without its counts and examples, which differ between batches."""
+    where, _, what = note.partition(":")  # of a column; it may have more than one note
+    what = _EXAMPLES.split(what)[0]
+    return where.lstrip("0123456789,") + _COUNTED.sub("", what)
