@@ -483,3 +483,17 @@ def test_a_lone_column_of_texts_without_spaces_is_refused_with_what_to_do() -> N
         InputError, match=r"'body': it names its rows.* name it .* \(text=, --text\), or fit a list of its texts"
     ):
         TableEncoder.fit(pd.DataFrame({"body": texts}))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "first"), [("%d/%m/%Y", "%m/%d/%Y", "month"), ("%m-%d-%y", "%d-%m-%y", "day")]
+)
+def test_dates_in_the_other_order_than_in_the_fit_are_told(before: str, now: str, first: str) -> None:
+    """Those with a day up to 12 are read, with day and month swapped."""
+    days = pd.Series(pd.date_range("2023-01-01", periods=200))
+    encoder = TableEncoder.fit(pd.DataFrame({"day": days.dt.strftime(before)}))
+    notes = encoder.transform(pd.DataFrame({"day": days.dt.strftime(now)})).notes
+    told = f"column 'day': the {first} comes first in these dates, so the others may be read with day and month swapped"
+    assert notes[1:] == (f"{told}; write 2024-12-31",)
+    odd = days.dt.strftime(before).where(days.index > 2, "soon")
+    assert len(encoder.transform(pd.DataFrame({"day": odd})).notes) == 1

@@ -35,6 +35,7 @@ from punce.columns.fitted import (
 from punce.columns.kinds import (
     Floats,
     about_order,
+    about_swapped,
     dates_also_iso,
     first_of,
     missing_column,
@@ -190,6 +191,7 @@ class TableEncoder:
             else:
                 stamps = dates_also_iso(series, column.format)
                 _note_lost(column.name, series, stamps.isna().to_numpy(), "date", notes, column.example)
+                notes += about_swapped(series, stamps, column.name, column.format)
                 parts = date_parts(stamps)
                 yield from ((part, parts[part.part]) for part in column.parts)
 

@@ -178,6 +178,22 @@ def about_order(series: pd.Series[Any], name: str, date_format: str | None) -> t
     return (f"column {name!r}: {read}; where the month is first, write 2024-12-31",)
 
 
+def about_swapped(series: pd.Series[Any], stamps: pd.Series[Any], name: str, date_format: str | None) -> list[str]:
+    """A note where what is no date of this form is one with day and month in the other order: 12/31/2024.
+
+    `stamps` is how the column was read. Then 03/04/2024 was read, and probably wrongly.
+    """
+    lost = series[stamps.isna().to_numpy() & ~missing_values(series)]
+    if len(lost) == 0 or date_format is None or not re.match(r"%[dm][/-]%[dm]", date_format):
+        return []
+    swapped = f"%{date_format[4]}{date_format[2]}%{date_format[1]}{date_format[5:]}"
+    if _share_read(lost, swapped) < _MOSTLY:
+        return []
+    order = "month" if swapped.startswith("%m") else "day"
+    read = f"the {order} comes first in these dates, so the others may be read with day and month swapped"
+    return [f"column {name!r}: {read}; write 2024-12-31"]
+
+
 def _share_read(present: pd.Series[Any], date_format: str) -> float:
     return float(dates(present, date_format).notna().mean())
 
