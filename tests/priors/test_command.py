@@ -132,6 +132,16 @@ def test_a_share_that_cannot_be_known_is_not_shown_as_an_estimate(tmp_path: Path
     assert "the share cannot be known from these rows" in result.output
 
 
+def test_where_the_default_cannot_be_run_no_other_takes_its_place_in_the_headline(tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 4)), columns=list("abcd"))
+    frame.assign(y=[1, 1, 1, 0, 0, 0, 0, 0]).to_csv(tmp_path / "few.csv", index=False)
+    result = run(str(tmp_path / "few.csv"), "--label", "y")
+    assert result.exit_code == 0
+    assert "How many of 5 unlabelled rows are positive cannot be estimated" in result.output
+    assert "combined could not be run" in result.output
+    assert "tice" in result.output
+
+
 def test_one_method_and_the_other_scenario(table: Path) -> None:
     out = table.parent / "one.json"
     run(

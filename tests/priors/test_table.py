@@ -53,6 +53,18 @@ def test_an_estimator_that_cannot_run_is_listed_with_its_reason() -> None:
         table["magic"]
 
 
+@pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")
+def test_equal_scores_leave_the_estimators_that_read_features() -> None:
+    data = gaussians(0.3, n_p=30, n_u=100)
+    same = np.zeros(len(data.labels))
+    table = estimate_prior(data.X, data.labels, "all", scores=same, classifier=fast_classifier())
+    assert set(table.failures) == {name for name, kind in PRIORS.items() if kind.reads == "scores"}
+    assert any("all scores are equal" in text for text in table.warnings)
+    alone = estimate_prior(data.X, data.labels, "tice", scores=same)
+    assert alone.value == table["tice"].value
+    assert any("all scores are equal" in text for text in alone.warnings)
+
+
 def test_when_nothing_can_run_the_reasons_are_given() -> None:
     with pytest.raises(InputError, match="no estimator could be run"):
         estimate_prior(np.ones((30, 2)), np.r_[np.ones(10), np.zeros(20)], "all")

@@ -98,7 +98,7 @@ def bad_features() -> torch.Tensor:
         (blobs()[0], np.zeros(400, dtype=np.int8), "no labelled positive"),
         (blobs()[0], -blobs()[1], "labelled negative"),
         (blobs()[0], np.r_[np.ones(399, dtype=np.int8), np.int8(0)], "at least 2 unlabelled"),
-        (bad_features(), blobs()[1], "row 7 of X holds a non-finite value"),
+        (bad_features(), blobs()[1], "row 7 of the features holds a non-finite value"),
         (torch.ones(400, 5), blobs()[1], "constant encoder"),
     ],
 )

@@ -144,3 +144,11 @@ def test_the_folder_of_two_stages_may_be_text(tmp_path: Path) -> None:
     x, truth = pictures(120)
     trained(lesson(truth, x), replace(BRIEF, epochs=1, own_epochs=1), folder=str(tmp_path))  # type: ignore[arg-type]
     assert {path.name for path in tmp_path.iterdir()} == {"taught", "consistent"}
+
+
+@pytest.mark.parametrize("row", [0, 9], ids=["unlabelled", "labelled"])
+def test_supervised_names_the_row_with_a_missing_feature(row: int) -> None:
+    features, labels = torch.randn(30, 2), np.repeat([0, 1, -1], [9, 11, 10]).astype(np.int8)
+    features[row, 1] = torch.nan
+    with pytest.raises(InputError, match=f"row {row} of the features holds a non-finite value"):
+        supervised(features, labels, SupervisedConfig())

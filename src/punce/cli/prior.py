@@ -151,7 +151,8 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
     n_u, n_p = int((labels == 0).sum()), int((labels == 1).sum())
     said = f"About {first.value * n_u:,.0f} of {n_u:,} unlabelled rows are positive"
     interval = f" ({first.low * n_u:,.0f} to {first.high * n_u:,.0f}, by {first.method})"
-    if first.reason:  # its value is a placeholder; the reason is among the notes below the table
+    # A placeholder, or the default could not be run and the others err more; the notes below say why.
+    if first.reason or (isinstance(found, PriorTable) and "combined" in found.failures):
         said, interval = f"How many of {n_u:,} unlabelled rows are positive cannot be estimated", ""
     console.print(
         f"\n[bold]{said}[/bold]{interval}; {number_of(n_p, 'row is', 'rows are')} labelled.\n", highlight=False

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from punce.errors import number_of
 from punce.priors.features import Float
 from punce.priors.result import PriorEstimate, RawEstimate
-from punce.priors.sample import Sample, Scores
+from punce.priors.sample import EqualScoresError, Sample, Scores
 
 FEW_POSITIVES = 30
 WIDE_INTERVAL = 0.3
@@ -36,15 +36,22 @@ def about_sample(sample: Sample) -> list[str]:
 
 def about_scores(sample: Sample) -> list[str]:
     """Whether the scores can carry an estimate, and whether the labelled rows look like a random sample."""
+    try:
+        scores = sample.scores
+    except EqualScoresError:  # methods that read features alone have an answer all the same
+        return [
+            "all scores are equal: they cannot show whether the features tell labelled from unlabelled rows, nor "
+            "whether the labelled rows are a random sample; check a few rows by hand before you believe an estimate"
+        ]
     cautions = []
-    auc = area_under_curve(sample.scores.p, sample.scores.u)
+    auc = area_under_curve(scores.p, scores.u)
     if auc < _HARDLY_SEPARABLE:
         cautions.append(
             f"held-out scores hardly rank labelled rows above unlabelled ones (AUC {auc:.2f}, chance is 0.50): either "
             "nearly every unlabelled row is positive, or the features say nothing about the class and the share cannot "
             "be known from them; check with a few rows labelled by hand, or give better features"
         )
-    region = top_region(sample.scores)
+    region = top_region(scores)
     if region is not None and region.suspicious:
         cautions.append(
             "the labelled rows may not be a random sample of the positives: even among the rows that look most "

@@ -131,7 +131,8 @@ class _Probe(Stage):
         weights: RowWeights | None,
     ) -> None:
         features = checked_features(features, labels)
-        _check(features, labels, prior)
+        require_positive_and_unlabelled(labels)
+        check_prior(prior)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)
         self._mean, self._scale = standardisation(features[self.train_rows])  # held-out rows must not leak into it
@@ -189,15 +190,10 @@ def checked_features(features: Tensor, labels: Labels) -> Tensor:
         )
     if features.dim() != 2 or len(features) != len(labels):
         raise InputError(f"features must be (n, D), one row per label: got {tuple(features.shape)} and {len(labels)}")
-    return features.detach()
-
-
-def _check(features: Tensor, labels: Labels, prior: float) -> None:
-    require_positive_and_unlabelled(labels)
-    check_prior(prior)
     # One such value would make the mean of its column, and so every row, NaN: the message could not name the row.
     if not bool((finite := features.isfinite().all(1)).all()):
         raise InputError(f"row {int((~finite).nonzero()[0])} of the features holds a non-finite value")
+    return features.detach()
 
 
 def standardisation(features: Tensor) -> tuple[Tensor, Tensor]:
