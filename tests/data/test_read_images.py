@@ -11,6 +11,7 @@ from PIL import Image
 
 from punce.data import check, image_files, read, stream
 from punce.errors import InputError, WriteError
+from punce.product.plan import DataOptions, ModelOptions, RunOptions, read_and_check
 
 
 def _picture(path: Path, seed: int, size: tuple[int, int] = (16, 16), mode: str = "RGB") -> None:
@@ -257,6 +258,25 @@ def test_a_table_of_labels_whose_column_is_not_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"labels.csv has the columns \['file', 'fraud'\]; name the one .*--label"):
         read(tmp_path / "pictures", labels=table)
     assert read(tmp_path / "pictures", "fraud", labels=table).labels is not None
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ((), r"name a table of files and labels \(--labels\)"),
+        (("filename,is_cat",), r"name the column of labels of labels0\.csv with --label \(it has: filename, is_cat\)"),
+        (("picture,label",), r"labels0\.csv needs a column called file .*\(it has: picture, label\)"),
+        (("file,label", "file,label"), r"several CSV files \(labels0\.csv, labels1\.csv\): name the one .*--labels"),
+    ],
+)
+def test_how_to_label_speaks_of_the_tables_that_are_there(
+    headers: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    _folder(tmp_path)
+    for number, header in enumerate(headers):
+        (tmp_path / f"labels{number}.csv").write_text(f"{header}\n0.png,1\n")
+    with pytest.raises(InputError, match=f"no labels; .*{message}"):
+        read_and_check(DataOptions(str(tmp_path), None), ModelOptions(), RunOptions(), lambda *_: None)
 
 
 def test_many_pictures_are_kept_in_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

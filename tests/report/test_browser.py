@@ -97,6 +97,14 @@ def test_opens_quietly_and_fits(visit: Any, kind: str, viewport: dict[str, int])
     assert shown == 2  # one of the two widths each
 
 
+@pytest.mark.parametrize(("viewport", "shown"), [(DESK, True), (PHONE, False)], ids=["desk", "phone"])
+def test_a_mark_is_explained_where_it_is_shown(visit: Any, viewport: dict[str, int], shown: bool) -> None:
+    quality = visit(content(60, 10), viewport).page.locator("#quality")
+    assert quality.locator("td.picture").first.is_visible() is shown
+    assert ("The dot is" in quality.inner_text()) is shown
+    assert "What it cannot tell." in quality.inner_text()
+
+
 def test_an_empty_report_opens(visit: Any) -> None:
     visit(ReportContent("nothing yet")).calm()
 

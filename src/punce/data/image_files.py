@@ -280,12 +280,32 @@ def _file_column(table: Path) -> str | None:
 
 
 def _only_csv(folder: Path, label: str | None) -> Path | None:
-    tables = [path for path in sorted(folder.iterdir()) if form_of(path) == "a CSV file" and path.suffix != ".txt"]
+    tables = _csv_files(folder)
     if label is not None and len(tables) > 1:
-        raise InputError(
-            f"{folder} holds several CSV files ({', '.join(p.name for p in tables[:_SHOWN])}); name one with labels="
-        )
+        raise InputError(f"{folder} holds {_several(tables)}; name one with labels= (--labels)")
     return tables[0] if len(tables) == 1 else None
+
+
+def _csv_files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if form_of(path) == "a CSV file" and path.suffix != ".txt"]
+
+
+def _several(tables: list[Path]) -> str:
+    return f"several CSV files ({', '.join(path.name for path in tables[:_SHOWN])})"
+
+
+def how_to_label(folder: Path) -> str:
+    """What a person does to give the labels of a folder that was read without any, given the CSV files in it."""
+    sort = "put the labelled pictures into a subfolder labelled/ and the others into unlabelled/"
+    tables = _csv_files(folder)
+    if not tables:
+        return f"{sort}, or name a table of files and labels (--labels) and its column of labels (--label)"
+    if len(tables) > 1:
+        return f"it holds {_several(tables)}: name the one with the labels (--labels), or {sort}"
+    columns = ", ".join(open_table(tables[0]).names[:8])
+    if _file_column(tables[0]) is None:
+        return f"{tables[0].name} needs a column called file and one called label (it has: {columns}), or {sort}"
+    return f"name the column of labels of {tables[0].name} with --label (it has: {columns}), or {sort}"
 
 
 def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[list[str], Labels, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from punce.data import DataCheck, TableEncoder, UserData, check, read, read_at_most
-from punce.data.image_files import ImageFiles
+from punce.data.image_files import ImageFiles, how_to_label
 from punce.data.read import check_request
 from punce.errors import InputError, number_of
 from punce.judging.thresholds import check_rule
@@ -284,8 +284,7 @@ def read_and_check(
 def _where_labels_are(data: UserData) -> str:
     """What a person does to name the labels of such data."""
     if isinstance(data.features, ImageFiles):
-        table = "name a table of files and labels (--labels) and its column of labels (--label)"
-        return f"put the labelled pictures into a subfolder labelled/ and the others into unlabelled/, or {table}"
+        return how_to_label(data.features.folder)
     is_array = isinstance(data.features, np.ndarray)
     return "name a file that holds them with --labels" if is_array else "name the label column with --label"
 
