@@ -16,8 +16,8 @@ labelled against unlabelled rows ("P against U"), a linear layer on nnPU on raw 
 regression on all true labels ("oracle"). All are told the true prior. AUC and accuracy are those of the test rows; to
 compare rankings, every method calls the population's share of the test rows positive.
 
-`networks` does the same for small pictures, with the networks that join the students there. It came later: `run` has
-five seeds without them.
+`networks` fits only the default for small pictures, with the networks that join the students there. It came later:
+`run` has five seeds without them.
 
 `product` fits `PUClassifier` itself, prior and threshold estimated, and compares what it says with the truth.
 
@@ -186,7 +186,9 @@ def run_cell(
     began = time.perf_counter()
     device = torch.device("cpu")
     settings = settings_of(sample, cell.seed)
-    candidates = Candidates.fit(train, sample.labels, settings, device, heads=heads, losses=LOSSES)
+    # With networks only the default is of interest: `run` has the rest.
+    losses = Recipe.of(train.x).losses if has_networks else LOSSES
+    candidates = Candidates.fit(train, sample.labels, settings, device, heads=heads, losses=losses)
     seconds = time.perf_counter() - began
     tried = [RAW, PATCHES, "infonce", *Recipe.of(train.x).losses, WORDS]
     own = candidates.only(tried, DEFAULT)
@@ -197,8 +199,9 @@ def run_cell(
     scores = alone(candidates, test) | alone(students, test)
     scores[OURS] = default.score(test)
     scores[HEADS_ALONE] = Portfolio.weighed(own, sample.labels, sample.prior).score(test)
-    scores[PLAIN] = p_against_u(train, test, sample.labels, cell.read)
-    scores |= by_nnpu(candidates, train, test, sample.labels, settings) | oracles(candidates, train, test, y_train)
+    if not has_networks:
+        scores[PLAIN] = p_against_u(train, test, sample.labels, cell.read)
+        scores |= by_nnpu(candidates, train, test, sample.labels, settings) | oracles(candidates, train, test, y_train)
     if keep is not None:
         kept = {f"held_out:{k}": v for k, v in {**candidates.held_out, **students.held_out}.items()} | {
             f"test:{k}": v for k, v in scores.items()
@@ -357,7 +360,7 @@ def shown(line: dict[str, Any]) -> str:
     if line["part"] == "product":
         return f"{where}, accuracy {line['accuracy']}, prior {line['prior']}"
     best = max((n for n in line["results"] if ORACLE not in n), key=lambda n: line["results"][n]["auc"])
-    numbers = {name: line["results"][name] for name in (OURS, PLAIN, best)}
+    numbers = {name: line["results"][name] for name in (OURS, PLAIN, best) if name in line["results"]}
     return f"{where}, {numbers}"
 
 

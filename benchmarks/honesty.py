@@ -184,6 +184,8 @@ def summary() -> dict[str, Any]:
     noise, rest = table[table["set"] == "noise"], table[table["set"] != "noise"]
     groups = {"normal and gumbel scores, prior estimated": rest[(rest["kind"] == "simulated") & ~rest["known"]]}
     groups["normal and gumbel scores, prior given"] = rest[(rest["kind"] == "simulated") & rest["known"]]
+    for shape in SHAPES[:-1]:
+        groups[f"{shape} scores, prior estimated"] = rest[(rest["set"] == shape) & ~rest["known"]]
     groups["useless scores, prior given"] = noise[noise["known"]]
     groups["tables"] = rest[rest["kind"] == "table"]
     result: dict[str, Any] = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from fault_pages import fuzz_page, kills_page
 from features_summary import features_page
-from honesty_pages import biased_page, honesty_page
+from honesty_pages import biased_features_page, biased_page, honesty_page
 from image_pages import image_page
 from peer_pages import peer_page
 from prior_pages import prior_page
@@ -27,7 +27,7 @@ from when_punce_page import when_punce_page
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
-MARK = re.compile("<!-- (numbers|demo|biased|when|kills|fuzz) -->")
+MARK = re.compile("<!-- (numbers|demo|biased|biased features|when|kills|fuzz) -->")
 """Marks that this file fills; others belong to the commands that their pages name."""
 
 
@@ -424,6 +424,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "review.md": lambda: review_page(read("review")),
     "labels.md": lambda: negatives_page(read("negatives")),
     "labels.md#biased": lambda: biased_page(read("biased")),
+    "labels.md#biased features": lambda: biased_features_page(read("biased_features")),
     "reliability.md#kills": lambda: kills_page(read("faults")),
     "reliability.md#fuzz": lambda: fuzz_page(read("fuzz")),
     "numbers.md": lambda: honesty_page(read("honesty")),

@@ -28,6 +28,7 @@ _PLACES = [
     "../README.md",
     "../README.md#demo",
     "labels.md#biased",
+    "labels.md#biased features",
     "reliability.md#fuzz",
     "reliability.md#kills",
     "when-to-use.md#when",

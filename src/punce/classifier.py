@@ -97,7 +97,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
             from, or "unlabelled", the unlabelled rows at hand, among which the labelled positives are missing. They
             are the same in "case_control".
         labelling: "random", the labelled rows are a random sample of the positives, or "biased", they prefer some; then
-            groups of rows take their place where the rows show any (tables only).
+            groups of rows take their place where the rows show any (the default of every kind of input).
         threshold: "accuracy", "f1", "precision=0.9", "recall=0.95", or a probability.
         kind: "auto", or "table", "image", "embedding", "text".
         epochs: of pretraining and of training the encoder on the risk; None picks by the number of rows.
@@ -293,6 +293,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
             self.threshold,
             labelling=self.labelling,
             features=fitted.features,
+            are_directions=fitted.are_directions,
             shares=rows.shares,
             scenario=self.scenario,
             target=self.target,

@@ -75,14 +75,14 @@ WAYS: dict[str, Way] = {
     ),
     "portfolio": Way(
         "several features and heads, weighed by held-out labelled rows",
-        ("epochs", "device"),
+        ("labelling", "epochs", "device"),
         instead="loss='punce', risk='nnpu' trains the method of the paper alone",
         takes_weights=True,
     ),
     "probe": Way("{loss}, then {risk} on frozen features", _NETWORK, ("loss", "pretrain", "risk", "probe")),
     "frozen": Way(
         "heads on the features of a frozen encoder",
-        ("device",),
+        ("labelling", "device"),
         instead="transfer='finetune' trains the encoder, and encoder='allconv' or 'resnet18' a network; they use {}",
         takes_weights=True,
     ),
@@ -273,7 +273,7 @@ def _no_effect(idle: list[str], asked: Mapping[str, Any], kind: str, way: Way) -
     named = ", ".join(f"{option}={asked[option]!r}" for option in idle)
     have = "has" if len(idle) == 1 else "have"
     applies = ", ".join([*way.options, *ALWAYS])
-    hint = "" if "labelling" in idle else way.instead.format(", ".join(idle))  # only the ensemble uses that
+    hint = "" if "labelling" in idle else way.instead.format(", ".join(idle))  # no network uses that
     return f"{named} {have} no effect on {_a(kind)}: {describe(way, asked)} uses {applies}" + (
         f"; {hint}" if hint else ""
     )

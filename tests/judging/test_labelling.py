@@ -65,6 +65,43 @@ def test_random_labels_of_clear_classes_are_no_alarm(seed: int) -> None:
     assert found.share == pytest.approx(y[labels == 0].mean(), abs=0.03)
 
 
+def directions(seed: int, shift: float) -> tuple[np.ndarray, np.ndarray, Labels, np.ndarray]:
+    """Rows in 30 directions, the classes apart in the first; labels that prefer positives high in the second."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(N) < 0.4
+    x = rng.normal(size=(N, 30))
+    x[:, 0] += shift * y
+    labels = labelled(y, np.exp(3.0 * x[:, 1]), seed)
+    return x, y, labels, x[:, 0] + x[:, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_along_directions_only_a_very_clear_gap_speaks_of_biased_labels(seed: int) -> None:
+    far, near = (directions(seed, shift) for shift in (9.0, 3.0))
+    found = [
+        check_labelling(
+            scores,
+            labels,
+            estimate(labels, 0.15),
+            scores > 5.0,
+            features=lambda some, x=x: x[some],
+            are_directions=True,
+        )
+        for x, _, labels, scores in (far, near)
+    ]
+    assert found[0].fires
+    assert found[0].gap > 1.9
+    assert found[0].share == pytest.approx(far[1][far[2] == 0].mean(), abs=0.05)
+    assert not found[1].fires
+    x, y, _, _ = far
+    fair = labelled(y, np.ones(N), seed)
+    silent = check_labelling(
+        x[:, 0], fair, estimate(fair, 0.33), x[:, 0] > 4.5, features=lambda some: x[some], are_directions=True
+    )
+    assert not silent.fires
+    assert silent.gap > 1.9
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_that_prefer_one_column_are_noticed_in_clear_classes(seed: int) -> None:
     x, y = rows(seed)
@@ -215,3 +252,18 @@ def test_a_fit_warns_of_biased_labels_and_widens_what_it_says() -> None:
     biased = PUClassifier(labelling="biased").fit(x, labels)
     assert (biased.predict(x[labels == 0]) == y[labels == 0]).mean() > truth + 0.05
     assert biased.prior_.method == "groups"
+
+
+@pytest.mark.slow
+def test_a_fit_of_embeddings_warns_of_biased_labels_and_can_learn_from_them() -> None:
+    x, y, labels, _ = directions(0, 9.0)
+    rows = x.astype(np.float32)
+    with pytest.warns(ClassifierWarning, match="random sample"):
+        model = PUClassifier(kind="embedding", random_state=0).fit(rows, labels)
+    hidden = labels == 0
+    truth = float((model.predict(rows[hidden]) == y[hidden]).mean())
+    accuracy = model.metrics_.unlabelled.accuracy
+    assert accuracy.low <= truth <= accuracy.high
+    biased = PUClassifier(kind="embedding", labelling="biased", random_state=0).fit(rows, labels)
+    assert biased.prior_.method == "groups"
+    assert (biased.predict(rows[hidden]) == y[hidden]).mean() >= truth

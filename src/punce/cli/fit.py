@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _THRESHOLD = "What the threshold is chosen for: accuracy, f1, precision=0.9, recall=0.95; or a probability."
 _TARGET = "Which rows numbers and model are for: unlabelled (those of this file) or population (new rows)."
 _AS_GIVEN = ("risk", "transfer", "encoder", "scenario", "target", "labelling", "epochs", "device")
-_LABELLING = "Labelled rows are a random sample of the positives (random) or prefer some of them (biased; tables)."
+_LABELLING = "Labelled rows are a random sample of the positives (random) or prefer some of them (biased)."
 _LOSS = "Loss of the pretraining: auto, punce, scl, infonce, dcl, or none to train without pretraining."
 _TRANSFER = "probe (the encoder stays frozen) or finetune (it is trained further with the head)."
 _ENCODER = (

@@ -122,13 +122,15 @@ def judge_fit(
     labelling: str,
     features: Features | None,
     shares: tuple[float, float],
+    are_directions: bool = False,
     **asked: Any,
 ) -> tuple[Judgement, LabellingCheck]:
     """Judge a fit, and check its labelling: wider intervals where the labelled rows are no random sample.
 
     `labelling` "biased" puts the group of rows around the labelled positives in their place; then labelled negatives
     need not be a random sample either, and nothing is counted on them. `codes` (m,) are of {1, 0, -1}, `shares` are
-    n_P/n and n_N/n of all rows; `asked` goes to :func:`judge`.
+    n_P/n and n_N/n of all rows; `features` and `are_directions` are those of :func:`~.labelling.check_labelling`;
+    `asked` goes to :func:`judge`.
     """
     rows, seed, is_biased = np.flatnonzero(codes != NEGATIVE), asked["seed"], labelling == "biased"
     own, labels = scores[rows], codes[rows]
@@ -142,7 +144,8 @@ def judge_fit(
     judged = judge(*by, labelled_share=beta, negative_share=gamma, **asked)
     called = judged.calibrator.probability(own) >= judged.threshold
     prior = first if is_biased else judged.prior  # what the labels say if they are taken as random
-    check = check_labelling(own, labels, prior, called, features=of, labelled_share=beta, seed=seed)
+    told = {"features": of, "are_directions": are_directions, "labelled_share": beta, "seed": seed}
+    check = check_labelling(own, labels, prior, called, **told)
     wider = replace(
         judged,
         prior=widened_prior(judged.prior, check),

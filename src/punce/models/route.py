@@ -110,6 +110,8 @@ class Fitted:
     """Rows whose label was used by the model that scored them. Shape: (n,)."""
     features: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]] | None = None
     """Some of `rows` as numbers on comparable scales, to check how they were labelled. Shape: (k,) -> (k, D)."""
+    are_directions: bool = False
+    """Whether `features` are leading directions of images, texts or embeddings, and not columns of a table."""
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Fitted:
         """Without the held-out rows that are not `kept`. Shape: kept (n,), by the rows of the training set."""

@@ -28,6 +28,9 @@ from punce.models.tabular.model import about_rows
 
 Values = npt.NDArray[np.float32]
 
+LOOKED_AT = 30
+"""Leading directions by which the check of the labelling sees a row: later ones are mostly noise."""
+
 
 @dataclass(frozen=True)
 class Portfolio:
@@ -53,7 +56,9 @@ class Portfolio:
         notes = (*about_rows(labels), *students.notes)
         is_p = labels == POSITIVE
         seen = is_p & (is_p.sum() == 1)  # of a single labelled row every head has learned
-        return portfolio, Fitted(np.arange(len(labels)), scores, students.history, notes, sees_more, seen=seen)
+        fitted = Fitted(np.arange(len(labels)), scores, students.history, notes, sees_more, seen=seen)
+        raw = teachers.readers[RAW][0]
+        return portfolio, replace(fitted, features=lambda some: raw(rows.of(some))[:, :LOOKED_AT], are_directions=True)
 
     @classmethod
     def weighed(cls, candidates: Candidates, labels: Labels, prior: float) -> Portfolio:
