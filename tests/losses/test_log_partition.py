@@ -36,6 +36,24 @@ def test_tiles_of_any_size_agree_with_the_plain_form(n: int, tile: int | None, t
     torch.testing.assert_close(ours_grad, theirs_grad, rtol=1e-10, atol=1e-10)
 
 
+def test_products_in_bfloat16_move_loss_and_gradient_by_less_than_a_hundredth() -> None:
+    """Only CPUs with AMX and accelerators round here; the setting is the user's, and holds for both passes."""
+    z, reference = (unit(600, 64, dtype) for dtype in (torch.float32, torch.float64))
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        ours = log_partition(z, 0.1, tile=256)
+        ours.sum().backward()  # type: ignore[no-untyped-call]
+    finally:
+        torch.set_float32_matmul_precision(precision)
+    theirs = log_partition(reference, 0.1)
+    theirs.sum().backward()  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(ours, theirs.float(), rtol=1e-2, atol=0)
+    assert z.grad is not None
+    assert reference.grad is not None
+    assert (z.grad - reference.grad).norm() < 1e-2 * reference.grad.norm()
+
+
 @pytest.mark.parametrize("temperature", [0.5, 0.05, 0.03, 0.02, 0.01])
 def test_float32_error_stays_small_on_both_sides_of_the_switch_to_a_running_maximum(temperature: float) -> None:
     z = unit(300, 16)
