@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from punce.encoders.encoder import Encoder, eval_mode, projector
 from punce.encoders.pretrained import TEXT, find_again, find_folder, fingerprint, load_pretrained, weights_digest
 from punce.errors import InputError
+from punce.training.products import fast_products
 from punce.training.progress import StageProgress
 
 Pooling = Literal["mean", "first"]
@@ -162,6 +163,7 @@ class Transformer(Encoder):
         return (hidden * weight).sum(1) / weight.sum(1).clamp_min(1.0)
 
     @torch.no_grad()
+    @fast_products()
     def embed(self, texts: Sequence[str], *, progress: bool = False) -> Tensor:
         """Features of many texts in their order, without gradient and dropout, on the CPU. Shape: n -> (n, D).
 

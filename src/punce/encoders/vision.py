@@ -35,6 +35,7 @@ from punce.encoders.pretrained import (
 from punce.errors import InputError, WriteError
 from punce.options import IMAGE_VARIABLE, PACKAGED
 from punce.storage.files import replacing
+from punce.training.products import fast_products
 
 IMAGE = Sort(
     "image",
@@ -128,6 +129,7 @@ class Vision(Encoder):
         return _pooled(out.last_hidden_state if own is None else own)
 
     @torch.no_grad()  # not inference_mode: a head could not learn from what it gives
+    @fast_products()
     def embed(self, pixels: Tensor) -> Tensor:
         """Features of prepared pictures, without gradient, on the CPU. Shape: uint8 (n, 3, H, W) -> float32 (n, D)."""
         device = self.online_head.weight.device

@@ -27,6 +27,7 @@ from torch._C import _functorch as functorch
 from punce.errors import InputError, PunceError, is_number
 from punce.training import collectives
 from punce.training.collectives import GatheredRows
+from punce.training.products import fast_products
 
 # A tile should stay in the last-level cache of a CPU; an accelerator wants fewer, larger launches.
 _TILE = {"cpu": 1024}
@@ -94,7 +95,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, temperature: float, tile: int | None) -> Tensor:
         ctx.temperature, ctx.world_size = temperature, collectives.world_size()
-        with full_precision(z):
+        with full_precision(z), fast_products():
             gathered = collectives.gather_rows(z)
             ctx.tile = tile or _TILE.get(z.device.type, _TILE_ACCELERATOR)
             tiles = _Tiles(gathered, temperature, ctx.tile, keep=ctx.needs_input_grad[0])
@@ -111,7 +112,7 @@ class _LogPartition(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
         (grad,) = grads
         z, lse, rows, *kept = ctx.saved_tensors
-        with full_precision(z):
+        with full_precision(z), fast_products():
             # Only with create_graph=True: someone wants the second derivative.
             if torch.is_grad_enabled():
                 return _differentiable_grad(z, grad, ctx), None, None

@@ -26,6 +26,7 @@ from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
+from punce.training.products import fast_products
 from punce.training.run import Stateful, fingerprint
 from punce.views import View
 
@@ -83,6 +84,7 @@ def extract_features(encoder: Encoder, view: View, X: Tensor) -> Tensor:
 
 
 @torch.no_grad()
+@fast_products()
 def in_eval_mode(module: nn.Module, function: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
     """`function` of all rows, with the module in eval mode meanwhile. Shape: (n, ...) -> (n, ...)."""
     with eval_mode(module):

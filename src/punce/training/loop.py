@@ -34,6 +34,7 @@ from punce.labels import Labels
 from punce.training import collectives
 from punce.training.batches import StratifiedBatches, own_part
 from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
+from punce.training.products import fast_products
 from punce.training.run import Outputs, Run, Stateful, own_dropout
 from punce.training.splits import can_choose, holdout_split
 from punce.training.sync_norm import synchronise_batch_norm
@@ -217,6 +218,7 @@ class Watched(Outputs, total=False):
     """Called at the end of every epoch with :meth:`Stage.shown`; its numbers go into history and change nothing."""
 
 
+@fast_products()
 def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Outputs]) -> list[dict[str, Any]]:
     """Run the stage to its end and return the history, one row per epoch."""
     use, per_epoch = stage.settings, stage.batches.per_epoch
