@@ -4,6 +4,7 @@
     python benchmarks/loss_speed.py                       # the table and benchmarks/results/loss_speed.json
     python benchmarks/loss_speed.py --sizes 2048 4096
     python benchmarks/loss_speed.py --sizes 8192 32768 --out loss_speed_large      # results/loss_speed_large.json
+    python benchmarks/loss_speed.py --sizes 2048 4096 8192 16384 --rounds 5 --out loss_speed_amd   # on a CPU of AMD
 
 All implementations see the same unit rows (d = 128, temperature 0.5). Times are the best of interleaved rounds in one
 process, so that a slow moment of the machine hits all alike; memory is measured in a process of its own for each.

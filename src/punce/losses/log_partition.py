@@ -44,8 +44,7 @@ def log_partition(z: Tensor, temperature: float, tile: int | None = None) -> Ten
     Exact, linear in memory, differentiable (twice in a single process, where the second derivative is quadratic in
     memory). Under ``torch.func`` (grad, vmap, hessian …) it works in a single process and is quadratic in memory.
     Half-precision rows are computed in float32. A lone row has an empty sum: its value is −inf.
-    ``torch.set_float32_matmul_precision`` is honoured: "medium" is faster on CPUs with AMX, in bfloat16 products
-    (docs/benchmarks.md has time and error).
+    ``torch.set_float32_matmul_precision`` is honoured: "medium" is faster on CPUs with AMX, in bfloat16 products.
 
     Args:
         z: (R, K) rows of unit length.
