@@ -198,8 +198,8 @@ def _loss_speed(found: dict[str, Any], large: dict[str, Any]) -> str:
     missing = " and ".join(name for name in seconds if name not in large["seconds"][most])
     return f"""### The loss (`benchmarks/loss_speed.py`)
 
-One forward and backward pass at d = {setting["d"]} on two quiet cores of an Intel Xeon, best of {setting["rounds"]} at {int(at):,} views
-and of {large["setting"]["rounds"]} at {int(most):,}. `F.cross_entropy` and lightly compute InfoNCE only.
+One forward and backward pass at d = {setting["d"]} on two quiet cores of an Intel Xeon, best of {setting["rounds"]} at
+{int(at):,} views and of {large["setting"]["rounds"]} at {int(most):,}. `F.cross_entropy` and lightly compute InfoNCE only.
 
 {_costs(found, at, ours)}
 
@@ -214,13 +214,15 @@ The goal was ten times the plain masked version; {plain:.1f} times was reached o
 def _loss_speed_amd(found: dict[str, Any]) -> str:
     at, ours = "8192", "punce PuNCE"
     limit, plain = found["arithmetic_limit"][at], found["goals"][f"times faster at {at}"]["plain masked SupCon"]
+    ours_gemm, torch_gemm, half_gemm = (limit[f"{by}gemm_seconds"] for by in ("", "torch_", "bfloat16_"))
     return f"""{_costs(found, at, ours)}
 
-The same on two cores of an AMD EPYC with AVX-512, best of {found["setting"]["rounds"]}: {plain:.1f} times the plain masked
-version. On such CPUs torch multiplies matrices with a library that leaves half of the CPU unused. punce uses torch's
-other library there, in float32 too (`src/punce/training/products.py`): the matrix products of the loss take
-{limit["gemm_seconds"]:.2f} s instead of {limit["torch_gemm_seconds"]:.2f}. In bfloat16 they would take {limit["bfloat16_gemm_seconds"]:.2f} s, with
-similarities off by up to {limit["bfloat16_largest_error"]:.4f}. The training of networks and the encoders of texts use it too."""
+The same on two cores of an AMD EPYC with AVX-512, best of {found["setting"]["rounds"]}: {plain:.1f} times as fast as
+the plain masked version. On such CPUs torch multiplies matrices with a library that leaves half of the CPU unused.
+punce uses torch's other library there, in float32 too (`src/punce/training/products.py`): the matrix products of the
+loss take {ours_gemm:.2f} s instead of {torch_gemm:.2f}. In bfloat16 they would take {half_gemm:.2f} s, with
+similarities off by up to {limit["bfloat16_largest_error"]:.4f}. The training of networks and the encoders of texts
+use it too."""
 
 
 def _in_bfloat16(limit: dict[str, float]) -> str:
