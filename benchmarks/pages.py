@@ -199,7 +199,8 @@ def _loss_speed(found: dict[str, Any], large: dict[str, Any]) -> str:
     return f"""### The loss (`benchmarks/loss_speed.py`)
 
 One forward and backward pass at d = {setting["d"]} on two quiet cores of an Intel Xeon, best of {setting["rounds"]} at
-{int(at):,} views and of {large["setting"]["rounds"]} at {int(most):,}. `F.cross_entropy` and lightly compute InfoNCE only.
+{int(at):,} views and of {large["setting"]["rounds"]} at {int(most):,}. `F.cross_entropy` and lightly compute
+InfoNCE only.
 
 {_costs(found, at, ours)}
 
