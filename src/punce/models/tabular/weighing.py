@@ -27,7 +27,7 @@ def member_weights(held_out: Mapping[str, Floats], labels: Labels, counts: Float
     benchmarks/tabular.py the mean ranks better than either. `counts` say how much each unlabelled row counts, all the
     same unless given. Shape: scores (n,) on one common scale, labels (n,), counts (number of unlabelled rows,).
     """
-    alone, picked = _alone(held_out, labels, counts), _picked(held_out, labels, counts)
+    alone, picked = weights_alone(held_out, labels, counts), _picked(held_out, labels, counts)
     mean = {name: (alone[name] + picked[name]) / 2 for name in held_out}
     kept = sum(weight for weight in mean.values() if weight >= _LEAST)
     return {name: weight / kept if weight >= _LEAST else 0.0 for name, weight in mean.items()}
@@ -49,7 +49,7 @@ def judging_rows(labels: Labels, folds: Rows, fold: int) -> Flags:
     return others if (labels[others] == POSITIVE).any() else np.ones_like(others)
 
 
-def _alone(held_out: Mapping[str, Floats], labels: Labels, counts: Floats | None) -> dict[str, float]:
+def weights_alone(held_out: Mapping[str, Floats], labels: Labels, counts: Floats | None) -> dict[str, float]:
     """A labelled row's share of unlabelled rows below it, averaged over labelled rows, is the AUC of P against U.
 
     It orders members as the true AUC does. z is the paired difference to the best member in standard errors and
