@@ -134,6 +134,8 @@ def reinitialise(model: nn.Module, seed: int) -> None:
 def check_rows(X: Tensor, labels: Labels) -> None:
     """Refuse rows and labels that no stage can train on."""
     require_array(labels)
+    if not isinstance(X, Tensor):
+        raise InputError(f"X must be a tensor, got {type(X).__name__}; torch.as_tensor(X) makes one")
     if len(X) != len(labels):
         raise InputError(f"{len(X)} rows but {len(labels)} labels")
     check_vocabulary(labels)
