@@ -22,7 +22,7 @@ from punce.risks.elkan_noto import weighted_duplicates
 from punce.stages.fewshot import FewshotConfig, fewshot
 from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
-from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import pupl
 from punce.stages.supervised import SupervisedConfig, supervised
 from punce.stages.taught import learn_from_teacher
@@ -119,14 +119,23 @@ def test_labels_that_are_no_array_are_refused(stage: Callable[[Any], Any], kind:
         stage(kind(PU))
 
 
-def test_rows_that_are_no_tensor_are_refused() -> None:
+@pytest.mark.parametrize("rows", [H.numpy(), ["a text"] * 60], ids=["array", "texts"])
+def test_rows_that_are_no_tensor_are_refused(rows: Any) -> None:
+    def few(X: Any, judged: Any) -> Any:
+        return fewshot(
+            encoder(), Embedding(), X, LABELS, None, FewshotConfig(steps=1), validation=(judged, LABELS[LABELS != 0])
+        )
+
     for stage in (
         lambda X: pretrain(encoder(), Embedding(), X, PU, InfoNCE(), PretrainConfig(epochs=1)),
         lambda X: finetune(encoder(), Embedding(), X, PU, NNPU(PRIOR), FinetuneConfig(epochs=1), prior=PRIOR),
         lambda X: train_vpu(encoder(), Embedding(), X, PU, VPUConfig(epochs=1)),
+        lambda X: few(X, H[:20]),
+        lambda X: few(H, X[:20]),
+        lambda X: extract_features(encoder(), Embedding(), X),
     ):
-        with pytest.raises(InputError, match=r"X must be a tensor, got ndarray; torch\.as_tensor\(X\) makes one"):
-            stage(H.numpy())
+        with pytest.raises(InputError, match=r"(X|validation rows) must be a tensor, got (ndarray|list); "):
+            stage(rows)
 
 
 @pytest.mark.parametrize("stage", GIVEN.values(), ids=GIVEN)

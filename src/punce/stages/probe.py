@@ -80,7 +80,17 @@ class LinearHead(nn.Module):
 
 def extract_features(encoder: Encoder, view: View, X: Tensor) -> Tensor:
     """h of every row: encoder in eval mode, un-augmented inputs. Shape: (n, ...) -> (n, D)."""
+    require_tensor(X)
     return in_eval_mode(encoder, lambda x: encoder.features(view.clean(x)), X)
+
+
+def require_tensor(X: object, where: str = "X") -> None:
+    """Refuse rows of a stage that are an array, or texts before they are tokens."""
+    if not isinstance(X, Tensor):
+        raise InputError(
+            f"{where} must be a tensor, got {type(X).__name__}; torch.as_tensor makes one of numbers, encoder.tokens "
+            "one of texts"
+        )
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_array, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
-from punce.stages.probe import LinearHead, in_eval_mode, zero_linear
+from punce.stages.probe import LinearHead, in_eval_mode, require_tensor, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
 from punce.training.run import fingerprint
@@ -140,8 +140,7 @@ def _reset_of(module: nn.Module, name: str) -> Callable[[], Any]:
 def check_rows(X: Tensor, labels: Labels) -> None:
     """Refuse rows and labels that no stage can train on."""
     require_array(labels)
-    if not isinstance(X, Tensor):
-        raise InputError(f"X must be a tensor, got {type(X).__name__}; torch.as_tensor(X) makes one")
+    require_tensor(X)
     if len(X) != len(labels):
         raise InputError(f"{len(X)} rows but {len(labels)} labels")
     check_vocabulary(labels)
