@@ -249,9 +249,10 @@ def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
     assert "2 rows hold NaN or infinity, first rows 11, 90" in [finding.message for finding in report.findings]
     large = values.astype(np.float64)
     large[5, 1] = 1e39  # infinite in single precision, in which it would be learned from
+    large[6, 1] = -1e20  # sums of such squares are infinite there
     report = check(dataclasses.replace(data, features=large))
     (found,) = (finding for finding in report.findings if finding.code == "non_finite")
-    assert found.message == "1 row holds NaN, infinity or numbers beyond ±3.4e38, first rows 5"
+    assert found.message == "2 rows hold NaN, infinity or numbers beyond ±1e+15, first rows 5, 6"
 
 
 def test_texts_empty_and_equal() -> None:

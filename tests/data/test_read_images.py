@@ -91,6 +91,19 @@ def test_grey_folders_stay_grey_and_deep_grey_is_scaled(tmp_path: Path) -> None:
     assert 120 <= pixels[0].mean() <= 135  # not clipped to white
 
 
+@pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
+def test_a_pixel_without_data_is_black_and_changes_no_other(missing: float, tmp_path: Path) -> None:
+    """Maps and scans mark so what was not measured; the whole picture was black."""
+    deep = np.linspace(0, 3, 64, dtype=np.float32).reshape(8, 8)
+    Image.fromarray(deep).save(tmp_path / "whole.tif")
+    deep[2, 3] = missing
+    Image.fromarray(deep).save(tmp_path / "gap.tif")
+    gap, whole = image_files.image_files(tmp_path, ["gap.tif", "whole.tif"], 8).load()
+    whole[0, 2, 3] = 0
+    assert np.array_equal(gap, whole)
+    assert gap.max() == 255
+
+
 def test_turned_photographs_are_set_upright(tmp_path: Path) -> None:
     picture = Image.new("RGB", (16, 16))
     picture.paste((255, 0, 0), (0, 0, 16, 4))  # a red band on top

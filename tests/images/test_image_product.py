@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,30 @@ def test_arrays_of_both_layouts_and_a_network_of_your_own(counts: Counts, tmp_pa
     assert fitted.scores_[0::3][35:].min() > np.quantile(fitted.scores_[1::3], 0.9)
     with pytest.raises(InputError, match="encoder object of your own cannot be saved"):
         fitted.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("transfer", ["probe", "finetune"])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda x: x.astype(np.int64), "got dtype torch.int64"),
+        (lambda x: x.astype(np.uint16) * 257, "got dtype torch.uint16"),
+        (lambda x: x.astype(np.float32), "spans 0 to 2"),
+        (lambda x: x / 127.5 - 1, "spans -1 to "),
+        (lambda x: np.where(x == 7, np.nan, x / 255), "without NaN"),
+        (lambda x: np.concatenate([x, x[..., :1]], axis=3), "got \\(40, 24, 20, 4\\)"),
+    ],
+    ids=["int64", "uint16", "0 to 255", "-1 to 1", "NaN", "four channels"],
+)
+def test_arrays_that_are_no_pictures_are_refused(
+    transfer: Any, change: Callable[[Any], Any], reason: str, convnext: Path
+) -> None:
+    """What lies above 1 would be white to the encoder, without a word."""
+    x = np.stack([np.asarray(draw(k % 3 == 0, k, (20, 24))) for k in range(40)])
+    x.flat[0] = 0
+    classifier = PUClassifier(encoder=str(convnext), kind="image", transfer=transfer, prior=0.3)
+    with pytest.raises(InputError, match=reason):
+        classifier.fit(change(x), np.arange(40) % 6 == 0)
 
 
 def test_an_array_that_is_filled_again_is_embedded_again() -> None:

@@ -113,6 +113,16 @@ def test_a_network_of_your_own() -> None:
         Vision("some-name", mean=0.5)
 
 
+@pytest.mark.parametrize("kind", [dict, tuple])
+def test_a_network_that_gives_no_tensor_is_refused(kind: type) -> None:
+    class Several(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return kind({"features": x})
+
+    with pytest.raises(InputError, match=f"gives a {kind.__name__}, not a tensor"):
+        Vision(Several(), size=8)
+
+
 def test_a_layer_learns_from_embeddings_and_the_encoder_keeps_its_mode() -> None:
     encoder = Vision(_Small(), size=16).train()
     features = encoder.embed(PIXELS[:, :, :16, :16])

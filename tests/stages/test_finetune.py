@@ -154,8 +154,11 @@ def test_weights_that_cannot_be_drawn_anew_are_named() -> None:
             super().__init__()
             self.w = torch.nn.Parameter(torch.ones(2))
 
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2), Odd())
+    before = network[0].weight.detach().clone()
     with pytest.raises(InputError, match=r"1 holds weights but has no reset_parameters"):
-        reinitialise(torch.nn.Sequential(torch.nn.Linear(2, 2), Odd()), 0)
+        reinitialise(network, 0)
+    assert torch.equal(network[0].weight, before)  # a refused network may be a pretrained one
 
 
 def test_the_epoch_is_the_best_by_held_out_risk_and_observers_only_watch() -> None:

@@ -22,7 +22,7 @@ from punce.risks.elkan_noto import weighted_duplicates
 from punce.stages.fewshot import FewshotConfig, fewshot
 from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
-from punce.stages.probe import LinearHead, ProbeConfig, probe
+from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import pupl
 from punce.stages.supervised import SupervisedConfig, supervised
 from punce.stages.taught import learn_from_teacher
@@ -86,6 +86,21 @@ def test_other_features_are_refused(stage: OnFeatures, features: Any) -> None:
         stage(features, LABELS)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("stage", ON_FEATURES.values(), ids=ON_FEATURES)
+def test_features_of_half_precision_are_learned_from_in_full(stage: OnFeatures, dtype: torch.dtype) -> None:
+    """Embeddings are often kept in it. NumPy has no bfloat16."""
+    half = H.to(dtype)
+    head = stage(half, LABELS)
+    assert torch.equal(head.weight, stage(half.float(), LABELS).weight)
+    assert head(half).dtype == head.weight.dtype
+
+
+def test_duplicates_are_made_of_features_of_half_precision() -> None:
+    made = probe(H.bfloat16(), PU, PvU(PRIOR), BRIEF_PROBE, prior=PRIOR)
+    assert torch.equal(made.weight, probe(H.bfloat16().float(), PU, PvU(PRIOR), BRIEF_PROBE, prior=PRIOR).weight)
+
+
 GIVEN: dict[str, Callable[[Any], Any]] = {
     "probe": lambda labels: probe(H, labels, NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR),
     "pretrain": lambda labels: pretrain(encoder(), Embedding(), H, labels, InfoNCE(), PretrainConfig(epochs=1)),
@@ -102,6 +117,25 @@ def test_labels_that_are_no_array_are_refused(stage: Callable[[Any], Any], kind:
     """A Series of other order than the rows would even be learned from: it is looked up by its index."""
     with pytest.raises(InputError, match=r"labels must be a NumPy array, got \w+; np\.asarray\(labels\) makes one"):
         stage(kind(PU))
+
+
+@pytest.mark.parametrize("rows", [H.numpy(), ["a text"] * 60], ids=["array", "texts"])
+def test_rows_that_are_no_tensor_are_refused(rows: Any) -> None:
+    def few(X: Any, judged: Any) -> Any:
+        return fewshot(
+            encoder(), Embedding(), X, LABELS, None, FewshotConfig(steps=1), validation=(judged, LABELS[LABELS != 0])
+        )
+
+    for stage in (
+        lambda X: pretrain(encoder(), Embedding(), X, PU, InfoNCE(), PretrainConfig(epochs=1)),
+        lambda X: finetune(encoder(), Embedding(), X, PU, NNPU(PRIOR), FinetuneConfig(epochs=1), prior=PRIOR),
+        lambda X: train_vpu(encoder(), Embedding(), X, PU, VPUConfig(epochs=1)),
+        lambda X: few(X, H[:20]),
+        lambda X: few(H, X[:20]),
+        lambda X: extract_features(encoder(), Embedding(), X),
+    ):
+        with pytest.raises(InputError, match=r"(X|validation rows) must be a tensor, got (ndarray|list); "):
+            stage(rows)
 
 
 @pytest.mark.parametrize("stage", GIVEN.values(), ids=GIVEN)

@@ -165,3 +165,19 @@ def test_a_stage_that_shows_nothing_says_so() -> None:
 
     with pytest.raises(NotImplementedError, match="regression has nothing to show an observer"):
         train(Silent(), observer=lambda _: {})
+
+
+def test_a_run_inside_the_callers_autocast_learns_and_leaves_trained_weights() -> None:
+    """autocast keeps its copy of a weight until its block ends: every step would see that of the first."""
+    falling = [float(e) for e in range(20, 0, -1)]
+    plain, own = (Regression(Config(epochs=20), falling) for _ in range(2))
+    train(plain)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        before = own.model(X)  # kept by autocast, and without a gradient
+        with torch.enable_grad():
+            train(own)
+        after = own.model(X)
+        assert torch.is_autocast_cache_enabled()
+    assert torch.allclose(own.seen[-1], plain.seen[-1], atol=0.05)
+    assert torch.allclose(after.float(), plain.model(X), atol=0.05)
+    assert not torch.allclose(after, before, atol=0.5)

@@ -63,6 +63,22 @@ def test_a_precision_that_was_set_through_the_newer_interface_stays(affected_cpu
         newer.fp32_precision = "none"  # type: ignore[assignment]
 
 
+def test_a_precision_for_all_of_torch_that_the_caller_sets_afterwards_counts(affected_cpu: None) -> None:
+    """The setting of the products alone would hide it."""
+    products_of = torch.backends.mkldnn.matmul
+    products_of.fp32_precision = "none"  # type: ignore[assignment]
+    with fast_products():
+        pass
+    torch.backends.fp32_precision = "bf16"  # type: ignore[attr-defined]
+    try:
+        assert products_of.fp32_precision == "bf16"
+        with fast_products():
+            assert products_of.fp32_precision == "bf16"
+        assert products_of.fp32_precision == "bf16"
+    finally:
+        torch.backends.fp32_precision = "none"  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("reason", ["vendor", "vector units", "rounds", "GPU"])
 def test_elsewhere_nothing_changes(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU of another maker, without AVX-512, that rounds, or beside a GPU."""

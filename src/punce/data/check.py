@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from punce.data.embeddings import LARGEST_EMBEDDING
 from punce.data.findings import DataCheck, DataFinding
 from punce.data.image_files import EQUAL, LOOKS, ImageFiles, unreadable_message
 from punce.data.leaks import RowSample, separation
@@ -94,14 +96,14 @@ class _Tally:
         self._names += files.names
 
     def _add_array(self, batch: UserData) -> None:
-        values: npt.NDArray[np.generic] = np.asarray(batch.features)
+        values: npt.NDArray[Any] = np.asarray(batch.features)
         self._hashes.append(hash_array(values))
         if batch.kind != "embedding":
             return
-        with np.errstate(over="ignore"):  # as it is learned from: beyond single precision is infinite
-            finite = np.asarray(np.isfinite(values.astype(np.float32, copy=False)).all(axis=1))
-        self._non_finite.extend(str(name) for name in batch.ids[~finite])
-        self._too_large = self._too_large or bool(np.isfinite(values[~finite]).all(axis=1).any())
+        # False for NaN, too. Not the absolute values, which are a copy of all rows.
+        usable = np.asarray(((values <= LARGEST_EMBEDDING) & (values >= -LARGEST_EMBEDDING)).all(axis=1))
+        self._non_finite.extend(str(name) for name in batch.ids[~usable])
+        self._too_large = self._too_large or bool(np.isfinite(values[~usable]).all(axis=1).any())
         if batch.labels is not None:
             self._sample.add(values, batch.labels)
 
@@ -150,7 +152,7 @@ class _Tally:
         if self._non_finite:
             shown = ", ".join(self._non_finite[:_SHOWN])
             rows = number_of(len(self._non_finite), "row holds", "rows hold")
-            what = "NaN, infinity or numbers beyond ±3.4e38" if self._too_large else "NaN or infinity"
+            what = f"NaN, infinity or numbers beyond ±{LARGEST_EMBEDDING:g}" if self._too_large else "NaN or infinity"
             message = f"{rows} {what}, first rows {shown}"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:

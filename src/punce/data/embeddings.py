@@ -17,6 +17,7 @@ from punce.errors import InputError
 
 # A header is parsed as Python text, of which any kind of nonsense can be made.
 _WRONG = (*BROKEN, ValueError, TypeError, SyntaxError, tokenize.TokenError, OverflowError, RecursionError)
+LARGEST_EMBEDDING = 1e15  # covariances sum the squares of many such numbers in single precision, which ends at 3.4e38
 _FEATURE_KEYS = ("X", "x", "embeddings", "features", "data")
 _LABEL_KEYS = ("y", "label", "labels")
 _ID_KEYS = ("ids", "id")

@@ -99,6 +99,7 @@ def eight_bits(picture: Image.Image) -> Image.Image:
     if not picture.mode.startswith(("I", "F")):
         return picture
     values = np.asarray(picture, dtype=np.float64)
+    values = np.where(np.isfinite(values), values, 0.0)  # "no data" is black, and must not decide the brightness
     top = 65_535.0 if picture.mode.startswith("I;16") else max(float(values.max(initial=0.0)), 1.0)
     return Image.fromarray(np.clip(values / top * 255.0, 0, 255).astype(np.uint8))
 

@@ -126,7 +126,10 @@ class Vision(Encoder):
         if isinstance(out, Tensor):
             return _pooled(out)
         own = getattr(out, "pooler_output", None) if self._pools else None
-        return _pooled(out.last_hidden_state if own is None else own)
+        found = getattr(out, "last_hidden_state", None) if own is None else own
+        if found is None:
+            raise InputError(f"it gives a {type(out).__name__}, not a tensor; wrap it in a module that picks one")
+        return _pooled(found)
 
     @torch.no_grad()  # not inference_mode: a head could not learn from what it gives
     @fast_products()

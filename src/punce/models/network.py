@@ -17,6 +17,7 @@ from torch import Tensor
 
 from punce.columns.encoder import EncodedTable, plain_columns
 from punce.columns.sparse import matrix_from_sparse
+from punce.data.embeddings import LARGEST_EMBEDDING
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
 from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
@@ -295,10 +296,13 @@ def as_tensor(X: Any) -> Tensor:
         return x
     x = x.float()
     for start in range(0, len(x), _ROWS_AT_ONCE):  # in parts: the test makes copies of its rows
-        is_good = x[start : start + _ROWS_AT_ONCE].isfinite().all(1)
+        is_good = (x[start : start + _ROWS_AT_ONCE].abs() <= LARGEST_EMBEDDING).all(1)  # False for NaN, too
         if not bool(is_good.all()):
             row = start + int((~is_good).nonzero()[0])
-            raise InputError(f"row {row} of the embeddings holds a NaN, infinite or too large value; drop or fill it")
+            raise InputError(
+                f"row {row} of the embeddings holds a NaN, infinite or too large value "
+                f"(beyond ±{LARGEST_EMBEDDING:g}); drop or fill it"
+            )
     return x
 
 

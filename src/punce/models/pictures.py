@@ -24,6 +24,7 @@ from punce.models.network import as_tensor
 from punce.storage.row_cache import RowCache
 from punce.training import collectives
 from punce.training.progress import StageProgress
+from punce.views.image import check_images
 
 Values = npt.NDArray[np.float32]
 _Columns = dict[str, npt.NDArray[Any]]
@@ -47,6 +48,7 @@ class PictureVectors:
             X.require_readable()
             return X.known[self._name(FEATURES)], X.known[self._name(BRIGHTNESS)]
         x = as_tensor(X)
+        check_images(x, "X")
         # The classifier asks for the same array several times during a fit. By its content: a caller may fill one array
         # with batch after batch.
         digest = _digest(x)

@@ -25,6 +25,7 @@ from punce.models.pictures import PictureVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.route import FitSettings, Fitted, State
 from punce.views import Image, build_view
+from punce.views.image import check_images
 
 TUNED = "tuned"
 _VIEW = "crop_flip_colour"
@@ -62,7 +63,8 @@ class TunedPictures(NetworkRoute):
         """Files or arrays as the encoder takes them. Shape: uint8 (n, 3, H, W)."""
         form = self._vision.preprocessing
         if not isinstance(X, ImageFiles):
-            return form.batch(as_tensor(X)).contiguous()
+            check_images(x := as_tensor(X), "X")
+            return form.batch(x).contiguous()
         X.require_readable()
         decoded = np.empty((len(X), 3, *form.size), dtype=np.uint8)
         for rows, chunk in pictures(X.folder, X.names, form):

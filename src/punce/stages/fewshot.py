@@ -24,7 +24,7 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary, require_array
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
-from punce.stages.probe import LinearHead
+from punce.stages.probe import LinearHead, require_tensor
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, score_rows
 from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.optim import OptimizerName
@@ -179,6 +179,8 @@ def _criterion(accuracy: float, entropy: float, n: int) -> float:
 def _check(X: Tensor, labels: Labels, validation: tuple[Tensor, Labels], config: FewshotConfig) -> None:
     require_array(labels)
     require_array(validation[1], "validation labels")
+    require_tensor(X)
+    require_tensor(validation[0], "validation rows")
     if len(X) != len(labels) or len(validation[0]) != len(validation[1]):
         raise InputError(
             f"{len(X)} rows but {len(labels)} labels, {len(validation[0])} validation rows but "

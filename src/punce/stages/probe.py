@@ -80,7 +80,17 @@ class LinearHead(nn.Module):
 
 def extract_features(encoder: Encoder, view: View, X: Tensor) -> Tensor:
     """h of every row: encoder in eval mode, un-augmented inputs. Shape: (n, ...) -> (n, D)."""
+    require_tensor(X)
     return in_eval_mode(encoder, lambda x: encoder.features(view.clean(x)), X)
+
+
+def require_tensor(X: object, where: str = "X") -> None:
+    """Refuse rows of a stage that are an array, or texts before they are tokens."""
+    if not isinstance(X, Tensor):
+        raise InputError(
+            f"{where} must be a tensor, got {type(X).__name__}; torch.as_tensor makes one of numbers, encoder.tokens "
+            "one of texts"
+        )
 
 
 @torch.no_grad()
@@ -183,7 +193,10 @@ class _Probe(Stage):
 
 
 def checked_features(features: Tensor, labels: Labels) -> Tensor:
-    """The features as constants: a graph behind them would be freed by the first step. Shape: (n, D), labels (n,)."""
+    """The features as constants: a graph behind them would be freed by the first step. Half precision becomes float32.
+
+    Shape: features (n, D), labels (n,).
+    """
     require_array(labels)
     if not isinstance(features, Tensor) or not features.is_floating_point():
         seen = features.dtype if isinstance(features, Tensor) else type(features).__name__
@@ -195,6 +208,8 @@ def checked_features(features: Tensor, labels: Labels) -> Tensor:
     # One such value would make the mean of its column, and so every row, NaN: the message could not name the row.
     if not bool((finite := features.isfinite().all(1)).all()):
         raise InputError(f"row {int((~finite).nonzero()[0])} of the features holds a non-finite value")
+    # NumPy, and so scikit-learn, has no bfloat16; sums and steps of half precision lose digits.
+    features = features.float() if features.dtype in (torch.float16, torch.bfloat16) else features
     return features.detach()
 
 

@@ -14,7 +14,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_array, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
-from punce.stages.probe import LinearHead, in_eval_mode, zero_linear
+from punce.stages.probe import LinearHead, in_eval_mode, require_tensor, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
 from punce.training.run import fingerprint
@@ -118,22 +118,29 @@ def score_rows(model: Scorer, view: View, X: Tensor) -> Tensor:
 
 def reinitialise(model: nn.Module, seed: int) -> None:
     """Draw every weight of the module anew from `seed`; the global random stream is left as it was."""
+    # All are found first: a refusal must leave the weights as they were.
+    resets = [_reset_of(module, name) for name, module in model.named_modules()]
     with seeded(seed, next((weight.device for weight in model.parameters()), None)):
-        for name, module in model.named_modules():
-            # torch's own layers have the first name; MultiheadAttention has the second
-            reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
-            if reset is not None:
-                reset()
-            elif next(module.parameters(recurse=False), None) is not None:
-                raise InputError(
-                    f"{name or type(module).__name__} holds weights but has no reset_parameters(), so training from "
-                    "scratch cannot draw them from the seed; add that method, or fine-tune the module as it is"
-                )
+        for reset in resets:
+            reset()
+
+
+def _reset_of(module: nn.Module, name: str) -> Callable[[], Any]:
+    """What draws the module's own weights; nothing to do for one without any."""
+    # torch's own layers have the first name; MultiheadAttention has the second
+    reset: Any = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+    if reset is None and next(module.parameters(recurse=False), None) is not None:
+        raise InputError(
+            f"{name or type(module).__name__} holds weights but has no reset_parameters(), so training from "
+            "scratch cannot draw them from the seed; add that method, or fine-tune the module as it is"
+        )
+    return reset or (lambda: None)
 
 
 def check_rows(X: Tensor, labels: Labels) -> None:
     """Refuse rows and labels that no stage can train on."""
     require_array(labels)
+    require_tensor(X)
     if len(X) != len(labels):
         raise InputError(f"{len(X)} rows but {len(labels)} labels")
     check_vocabulary(labels)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Unpack
 
@@ -218,7 +219,24 @@ class Watched(Outputs, total=False):
     """Called at the end of every epoch with :meth:`Stage.shown`; its numbers go into history and change nothing."""
 
 
+@contextmanager
+def _fresh_casts() -> Iterator[None]:
+    """Inside a caller's autocast, weights are cast at every use.
+
+    autocast keeps its copies of the weights until its block ends. Around a whole run they would stay those of the first
+    step, and those that held-out rows were scored with have no gradient.
+    """
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(before)
+        torch.clear_autocast_cache()  # what the caller computes next must see the trained weights
+
+
 @fast_products()
+@_fresh_casts()
 def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Outputs]) -> list[dict[str, Any]]:
     """Run the stage to its end and return the history, one row per epoch."""
     use, per_epoch = stage.settings, stage.batches.per_epoch

@@ -14,38 +14,53 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
 _LARGEST_ERROR = 1e-5  # relative; float32 is off by 1e-7 here, bfloat16 by 2e-3
-_inside: list[None] = []  # one entry for every context that is open, in whichever thread
+_Precisions = tuple[str, str]  # of oneDNN's products and of CUDA's
+_ONEDNN: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # torch makes it where mypy cannot see it
+_CUDA = torch.backends.cuda.matmul
+_inside: list[_Precisions] = []  # what was set before, once for every context that is open, in whichever thread
 
 
 @contextmanager
 def fast_products() -> Iterator[None]:
     """Inside, float32 products on an AMD CPU with AVX-512 are oneDNN's; elsewhere, nothing changes.
 
-    A precision that the caller has set is left alone.
+    A precision that the caller has set is left alone, and one that is set afterwards is not hidden.
     """
-    if torch.compiler.is_compiling() or not (_inside or (_is_unset() and onednn_is_faster())):
+    before = None if torch.compiler.is_compiling() else next(iter(_inside), None) or _unset()
+    if before is None or not onednn_is_faster():
         yield
         return
     # No lock: append and pop are atomic, and of two threads at most one multiplies with the slower library.
-    _inside.append(None)
+    _inside.append(before)
     torch.set_float32_matmul_precision("medium")
     try:
         yield
     finally:
         _inside.pop()
         if not _inside:
-            torch.set_float32_matmul_precision("highest")
+            _restore(before)
 
 
-def _is_unset() -> bool:
+def _unset() -> _Precisions | None:
+    """The settings, if they are float32's own; None where the caller has chosen another precision."""
+    before = (_ONEDNN.fp32_precision, _CUDA.fp32_precision)
     try:
-        return torch.get_float32_matmul_precision() == "highest"
+        is_highest = torch.get_float32_matmul_precision() == "highest"
     except RuntimeError:  # set through torch's newer interface, which this one cannot read
-        return False
+        return None
+    # Read before the question: another thread may have given the permission in between.
+    return before if is_highest and before[0] in ("none", "ieee") else None
+
+
+def _restore(before: _Precisions) -> None:
+    torch.set_float32_matmul_precision("highest")
+    # That wrote "ieee" for both libraries, and what the caller sets later for all of torch would not reach them.
+    _ONEDNN.fp32_precision, _CUDA.fp32_precision = before
 
 
 @lru_cache(maxsize=1)
@@ -67,9 +82,12 @@ def _keeps_float32() -> bool:
     drawn = torch.Generator().manual_seed(0)
     a, b = (torch.randn(64, 256, generator=drawn) for _ in range(2))
     exact = a.double() @ b.double().T
+    before = _unset()
+    if before is None:
+        return False
     torch.set_float32_matmul_precision("medium")
     try:
         error = (a @ b.T - exact).norm() / exact.norm()
     finally:
-        torch.set_float32_matmul_precision("highest")
+        _restore(before)
     return bool(error < _LARGEST_ERROR)

@@ -72,7 +72,7 @@ class Image:
 
     def clean(self, x: Tensor) -> Tensor:
         """The images as they are, normalised. (b, C, H, W) -> (b, C, H, W) float32."""
-        _check_images(x, "x")
+        check_images(x, "x")
         scaling = _scaling(self, x)
         return x.to(torch.float32) * scaling.step + scaling.low
 
@@ -99,7 +99,7 @@ class ImagePlan:
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
         """Both views of a batch. Shape: x (b, C, H, W), rows (b,) -> (2, b, C, H, W), float32 on x's device."""
-        _check_images(x, "x")
+        check_images(x, "x")
         # First views, then second views, (2b,). On the CPU, so that every device draws the same.
         scaling, keys = _scaling(self.view, x), torch.cat(self.draws.keys(rows, len(x), "cpu"))
         places = _places(self.view, keys, x)
@@ -200,7 +200,7 @@ def _unit(x: Tensor) -> float:
 
 def _channel_statistics(X: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation of each channel in [0, 1] units; a constant channel gets deviation 1."""
-    _check_images(X, "X")
+    check_images(X, "X")
     if len(X) == 0:
         raise InputError("X holds no image to take channel means from")
     # In float64, because float32 sums over millions of pixels lose digits; in chunks, to save memory.
@@ -215,7 +215,8 @@ def _channel_statistics(X: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
-def _check_images(x: Tensor, name: str) -> None:
+def check_images(x: Tensor, name: str) -> None:
+    """Refuse what are no pictures, and values outside the range of their type."""
     if not isinstance(x, Tensor):
         raise InputError(f"{name} must be a torch tensor, got {type(x).__name__}")
     if x.ndim != 4 or x.shape[1] not in (1, 3) or 0 in x.shape[2:]:
