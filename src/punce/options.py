@@ -346,7 +346,7 @@ def check_encoder(encoder: Any, kind: str) -> None:
         return
     raise InputError(
         f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "
-        f"pictures a pretrained encoder's name or folder), got {encoder!r}"
+        f"images a pretrained encoder's name or folder), got {encoder!r}"
     )
 
 

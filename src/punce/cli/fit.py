@@ -80,7 +80,7 @@ def fit(
     """Train on a few labelled positives and many unlabelled rows, and on known negatives if there are any.
 
     The label column holds 1 (or yes, positive) for labelled positives, 0 or nothing for unlabelled rows and -1 (or
-    negative) for known negatives. Pictures lie in the folders labelled/, unlabelled/ and negative/.
+    negative) for known negatives. Images lie in the folders labelled/, unlabelled/ and negative/.
 
     On a table an ensemble is trained; on images, embeddings and texts several features and heads, weighted by held-out
     labelled rows. --loss and --risk train one pair alone instead: the paper's is punce and nnpu (on a table add
