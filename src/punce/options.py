@@ -74,7 +74,7 @@ WAYS: dict[str, Way] = {
         takes_weights=True,
     ),
     "portfolio": Way(
-        "several features and heads, weighed by held-out labelled rows",
+        "several features and heads, weighted by held-out labelled rows",
         ("labelling", "epochs", "device"),
         instead="loss='punce', risk='nnpu' trains the method of the paper alone",
         takes_weights=True,
