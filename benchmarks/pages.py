@@ -139,7 +139,7 @@ def benchmarks() -> str:
 
     speed = [
         _loss_speed(read("loss_speed"), read("loss_speed_large"), read("loss_speed_amd")),
-        _step(read("step")["results"]),
+        _step(read("step")),
         _views(read("views")),
     ]
     mnist = [_mnist_losses(), _mnist_baselines(), _mnist_tuning(), _mnist_classifier()]
@@ -253,7 +253,7 @@ def _costs(found: dict[str, Any], at: str, ours: str) -> str:
     return rows_of([f"{int(at):,} views", "seconds", "times puNCE's", "extra memory, MB"], rows)
 
 
-def _step(results: Sequence[dict[str, Any]]) -> str:
+def _step(found: dict[str, Any]) -> str:
     rows = [
         [
             f"MLP, width {r['width']:g}, {r['optimizer']}",
@@ -261,14 +261,16 @@ def _step(results: Sequence[dict[str, Any]]) -> str:
             f"{r['ratio']:.2f}",
             f"{r['goal']:.2f}",
         ]
-        for r in results
+        for r in found["results"]
     ]
+    before = "" if "faster_products" in found else ", before its products were faster"
     header = ["batches of 1,024 rows, two threads", "milliseconds", "times the bare encoder's step", "goal"]
     return f"""### A pretraining step (`benchmarks/step.py`)
 
 {rows_of(header, rows)}
 
-A full step is views, encoder, loss, monitor and optimiser. The bare step has the encoder and the optimiser only."""
+A full step is views, encoder, loss, monitor and optimiser. The bare step has the encoder and the optimiser only.
+Measured on an {_cpu(found)}{before}."""
 
 
 def _views(found: dict[str, Any]) -> str:
