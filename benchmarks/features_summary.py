@@ -152,7 +152,7 @@ def features_page(found: Mapping[str, Any]) -> str:
 
 def networks_table(found: Sequence[Mapping[str, Any]]) -> str:
     about = (
-        "On mnist the default above is the sum of the students. Networks join it there since "
+        "On mnist the default above is the sum of the students. Networks have joined it there since then "
         "(`features.py networks`; AUC / accuracy, labelled sets that both were run on; one settles nothing):"
     )
     who = ("students", "network", "together")

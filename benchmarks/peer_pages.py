@@ -34,7 +34,7 @@ def _classifiers(found: dict[str, Any]) -> str:
         "AUC",
         "calibration error",
         "runs with probabilities beyond 0 and 1",
-        "CPU seconds, imports included",
+        "CPU seconds of the fit",
         "peak MB",
     ]
     runs = min(e["runs"] for e in found.values())

@@ -7,7 +7,8 @@ asked again. The summary is results/peers.json. Seconds are CPU seconds, which o
 run it with OMP_NUM_THREADS=1 and modules compiled (`python -m compileall -q src`).
 
 - classifiers: three tables that come with scikit-learn, at most 100 labelled positives, half of the rows for the test,
-  three seeds: true accuracy, AUC and calibration error on the test rows, seconds and peak memory with the imports. The
+  three seeds: true accuracy, AUC and calibration error on the test rows; peak memory; seconds of the first fit of a
+  process, with what the library imports, but for NumPy and scikit-learn, which the tables have loaded before. The
   libraries' classifiers as their documentation shows them; nnPU of pu-toolbox and of pulearn is told the true share;
   pu-toolbox's gives scores and calls, no probabilities.
 - losses: value and gradient of InfoNCE at 512 views in float32 against float64 by the definition, at temperatures 0.5

@@ -40,6 +40,7 @@ from punce.risks import NNPU
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.training.batches import StratifiedBatches
 from punce.training.optim import LARS, build_optimizer
+from punce.training.products import onednn_is_faster
 from punce.training.run import Run
 from punce.views import digit
 from punce.views.image import ImagePlan
@@ -219,7 +220,7 @@ def main() -> None:
             results.append(measure(case, threads))
             show(results[-1])
     if not options.widths:
-        print(f"saved {save('step', {'results': results})}")
+        print(f"saved {save('step', {'results': results, 'faster_products': onednn_is_faster()})}")
 
 
 if __name__ == "__main__":

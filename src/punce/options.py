@@ -74,7 +74,7 @@ WAYS: dict[str, Way] = {
         takes_weights=True,
     ),
     "portfolio": Way(
-        "several features and heads, weighed by held-out labelled rows",
+        "several features and heads, weighted by held-out labelled rows",
         ("labelling", "epochs", "device"),
         instead="loss='punce', risk='nnpu' trains the method of the paper alone",
         takes_weights=True,
@@ -346,7 +346,7 @@ def check_encoder(encoder: Any, kind: str) -> None:
         return
     raise InputError(
         f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "
-        f"pictures a pretrained encoder's name or folder), got {encoder!r}"
+        f"images a pretrained encoder's name or folder), got {encoder!r}"
     )
 
 

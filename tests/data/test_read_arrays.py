@@ -141,7 +141,7 @@ def test_labels_that_are_nowhere_are_asked_for(tmp_path: Path) -> None:
         (np.zeros(5), "array of shape"),
         (np.zeros((3, 4, 5)), "array of shape"),
         (np.zeros((0, 5)), r"e\.npy has no rows: its array has the shape \(0, 5\)"),
-        (np.zeros((4, 3, 8, 8)), "or uint8 pictures"),
+        (np.zeros((4, 3, 8, 8)), "or uint8 images"),
         (np.array([["a", "b"]]), "real numbers"),
         (np.zeros((2, 2), dtype=complex), "real numbers"),
     ],

@@ -314,7 +314,7 @@ def test_a_disk_without_room_for_the_pictures_is_one_clear_line(
 
     monkeypatch.setattr(image_files, "_MOST_IN_MEMORY", 1_000)
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(WriteError, match=r"no room for 0\.0 GB in .* for the decoded pictures .*No space left"):
+    with pytest.raises(WriteError, match=r"no room for 0\.0 GB in .* for the decoded images .*No space left"):
         read(_folder(tmp_path)).load()
 
 

@@ -96,13 +96,19 @@ def test_a_training_that_was_cut_off_goes_on_from_its_checkpoint(
     assert torch.equal(weights(whole), weights(resumed))
 
 
+def interrupted_before_storing(cache: EncoderCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretraining that is done, with its checkpoints there, and ended before the encoder is in the cache."""
+    with monkeypatch.context() as patched:
+        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            Job(punce(), cache, None).pretrained()
+
+
 def test_checkpoints_of_other_code_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = EncoderCache(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         patched.setattr("punce.stages.pretrain._architecture", lambda _: "an older network")
-        with pytest.raises(KeyboardInterrupt):
-            Job(punce(), cache, None).pretrained()
+        interrupted_before_storing(cache, patched)
     assert list(tmp_path.glob("*.run"))
     Job(punce(), cache, None).pretrained()
     assert cache.has(str(punce().encoder_name))
@@ -115,10 +121,7 @@ def test_a_training_whose_checkpoints_are_all_damaged_begins_again(
     """A flipped bit must not fail every cell of this encoder until somebody removes a folder by hand."""
     whole, _ = Job(punce(), EncoderCache(tmp_path / "whole"), None).pretrained()
     cache = EncoderCache(tmp_path / "cut")
-    with monkeypatch.context() as patched:
-        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            Job(punce(), cache, None).pretrained()
+    interrupted_before_storing(cache, monkeypatch)
     states = list(cache.folder.glob("*.run/checkpoints/*/state.json"))
     assert states
     for state in states:
@@ -133,10 +136,7 @@ def test_a_checkpoint_that_is_refused_half_way_leaves_no_weights(
 ) -> None:
     whole, _ = Job(punce(), EncoderCache(tmp_path / "whole"), None).pretrained()
     cache = EncoderCache(tmp_path / "cut")
-    with monkeypatch.context() as patched:
-        patched.setattr(encoder_cache, "write_model", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            Job(punce(), cache, None).pretrained()
+    interrupted_before_storing(cache, monkeypatch)
     (folder,) = cache.folder.glob("*.run/checkpoints")
     store = CheckpointStore(folder)
     latest = store.load_latest()

@@ -74,7 +74,7 @@ def test_from_command_to_page_and_again_in_no_time(tmp_path: Path, convnext: Pat
     assert "data:image" in page
     unsure = json.loads((tmp_path / "run" / "report.json").read_text())["unsure"]["rows"]
     assert len(unsure) == 115 // 8
-    assert "Pictures it is unsure about" in page
+    assert "Images it is unsure about" in page
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["ran"]["way"] == "heads on the features of a frozen encoder"
     assert config["ran"]["encoder"] == str(convnext.resolve())

@@ -55,14 +55,14 @@ def test_what_is_no_image_encoder_is_refused(tmp_path: Path) -> None:
     BertModel(BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, vocab_size=50)).save_pretrained(
         text
     )
-    with pytest.raises(InputError, match="reads input_ids, not pictures"):
+    with pytest.raises(InputError, match="reads input_ids, not images"):
         Vision(text)
     masked = write_model(tmp_path / "masked", "convnext")
     config = ViTMAEConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=32, patch_size=8
     )
     ViTMAEModel(config).save_pretrained(masked)
-    with pytest.raises(InputError, match="two results for one picture"):
+    with pytest.raises(InputError, match="two results for one image"):
         Vision(masked)
     with pytest.raises(InputError, match=r"network in .* cannot be loaded"):
         Vision(write_model(tmp_path / "vit", "vit", size={"height": 48, "width": 48}))  # not the size of its positions

@@ -13,9 +13,11 @@ from punce.cli.importing import without_collection
 from punce.errors import InputError, number_of
 
 if TYPE_CHECKING:
+    from punce.classifier import PUClassifier
     from punce.cli.terminal import Terminal
     from punce.product.fit import FitOutcome
     from punce.product.plan import DataOptions, ModelOptions
+    from punce.product.review.refit import Reviewed
 
 _THRESHOLD = "What the threshold is chosen for: accuracy, f1, precision=0.9, recall=0.95; or a probability."
 _TARGET = "Which rows numbers and model are for: unlabelled (those of this file) or population (new rows)."
@@ -80,7 +82,7 @@ def fit(
     """Train on a few labelled positives and many unlabelled rows, and on known negatives if there are any.
 
     The label column holds 1 (or yes, positive) for labelled positives, 0 or nothing for unlabelled rows and -1 (or
-    negative) for known negatives. Pictures lie in the folders labelled/, unlabelled/ and negative/.
+    negative) for known negatives. Images lie in the folders labelled/, unlabelled/ and negative/.
 
     On a table an ensemble is trained; on images, embeddings and texts several features and heads, weighted by held-out
     labelled rows. --loss and --risk train one pair alone instead: the paper's is punce and nnpu (on a table add
@@ -164,14 +166,29 @@ def _number_or_word(value: str) -> float | str:
 
 
 def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
+    """How many rows are positive, how good the calls are, what was learned from, and what to know about it."""
     from rich.markup import escape
-    from rich.table import Table
 
-    from punce.judging.used_prior import is_given
-    from punce.labels import UNLABELLED
     from punce.options import ran_in_words
     from punce.product.insight import telling_columns_in_words
-    from punce.storage.files import as_argument
+
+    classifier = outcome.classifier
+    _say_share(console, outcome)
+    _say_quality(console, classifier)
+    console.print(f"learned by {ran_in_words(classifier.ran_)}", highlight=False, markup=False, soft_wrap=True)
+    if columns := telling_columns_in_words(classifier):
+        console.print(f"columns that matter most: {escape(columns)}", highlight=False)
+    if outcome.reviewed is not None:
+        _say_verdicts(console, outcome, outcome.reviewed)
+    for text in outcome.beyond_check:
+        console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
+    where = f"\nreport: {outcome.folder / 'report.html'}    run folder: {outcome.folder}"
+    console.print(where, highlight=False, markup=False, soft_wrap=True)
+
+
+def _say_share(console: Terminal, outcome: FitOutcome) -> None:
+    from punce.judging.used_prior import is_given
+    from punce.labels import UNLABELLED
 
     classifier, is_u = outcome.classifier, outcome.ranking.labels == UNLABELLED
     n_u, prior = int(is_u.sum()), classifier.prior_
@@ -186,6 +203,12 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
         assumed = f", with an assumed share of {prior.value:.3f}"
     are_called = number_of(called, "is called positive", "are called positive")
     console.print(f"\n[bold]{said}[/bold]{interval}; {are_called}{assumed}.")
+
+
+def _say_quality(console: Terminal, classifier: PUClassifier) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
     rows = "unlabelled rows" if classifier.metrics_.target == "unlabelled" else "rows of the population"
     table = Table(f"for the {rows}", "estimate", "90 % interval", box=None, header_style="dim")
     for name, estimate in classifier.metrics_.five.items():
@@ -196,16 +219,13 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
         console.print(f"the numbers are {classifier.metrics_.basis_in_words}", highlight=False)
     for reason, names in classifier.metrics_.reasons.items():
         console.print(f"{', '.join(names)} cannot be estimated: {escape(reason)}", highlight=False)
-    console.print(f"learned by {ran_in_words(classifier.ran_)}", highlight=False, markup=False, soft_wrap=True)
-    if columns := telling_columns_in_words(classifier):
-        console.print(f"columns that matter most: {escape(columns)}", highlight=False)
-    if outcome.reviewed is not None:
-        verdicts = number_of(len(outcome.reviewed.state.settled.positive), "verdict", "verdicts")
-        also = ", and the share of positives is based on them" if outcome.rests_on_verdicts else ""
-        said = f"the model learned from {verdicts}{also}"
-        command = f"punce review {as_argument(outcome.folder)}"
-        console.print(f"{said}; to see the gain: {command}", highlight=False, markup=False, soft_wrap=True)
-    for text in outcome.beyond_check:
-        console.print(f"[yellow]note:[/yellow] {escape(text)}", highlight=False)
-    where = f"\nreport: {outcome.folder / 'report.html'}    run folder: {outcome.folder}"
-    console.print(where, highlight=False, markup=False, soft_wrap=True)
+
+
+def _say_verdicts(console: Terminal, outcome: FitOutcome, reviewed: Reviewed) -> None:
+    from punce.storage.files import as_argument
+
+    verdicts = number_of(len(reviewed.state.settled.positive), "verdict", "verdicts")
+    also = ", and the share of positives is based on them" if outcome.rests_on_verdicts else ""
+    said = f"the model learned from {verdicts}{also}"
+    command = f"punce review {as_argument(outcome.folder)}"
+    console.print(f"{said}; to see the gain: {command}", highlight=False, markup=False, soft_wrap=True)

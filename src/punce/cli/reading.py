@@ -32,7 +32,7 @@ Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file: utf
 Header = Annotated[str, typer.Option(help="yes, or no: columns are called column_1, column_2, ...")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark: . or a comma.")]
 Table = Annotated[str | None, typer.Option(help="Table of a database, sheet of a workbook, file in a zip archive.")]
-SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave out pictures that cannot be read.")]
+SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave out images that cannot be read.")]
 LabelsFile = Annotated[Path | None, typer.Option(help="Separate file with the labels (embeddings, images).")]
 ScenarioName = Annotated[
     str, typer.Option(help="single_set (labelled rows are part of one sample) or case_control (collected separately).")

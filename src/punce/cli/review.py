@@ -90,11 +90,8 @@ def review(
     if drawn:
         _draw(console, scored, wanted, drawn, seed)
     if serve:
-        from punce.product.review.server import serve_review
-
-        if state is not None and not drawn and not job.open_to(state, judge, new):
-            console.print("every unlabelled row is drawn and judged: the page shows them, to be corrected", **_PLAIN)
-        serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
+        is_corrected = state is not None and not drawn and not job.open_to(state, judge, new)
+        _serve(console, scored, goal, port, judge, is_corrected=is_corrected, show_probability=show_probability)
     elif is_written:
         _write(console, scored, target, show_probability=show_probability)
     _say(console, scored, goal)
@@ -171,6 +168,24 @@ def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probabili
     command = f"punce review {as_argument(scored.folder)}"
     console.print(f"    {command} --verdicts {as_argument(target)}", **_PLAIN)
     console.print(f"or judge on a page: {command} --serve", **_PLAIN)
+
+
+def _serve(
+    console: Terminal,
+    scored: ScoredRun,
+    goal: Goal | None,
+    port: int,
+    judge: str | None,
+    *,
+    is_corrected: bool,
+    show_probability: bool,
+) -> None:
+    """The page, until it is ended. `is_corrected`: no row is open, so that it shows the judged ones."""
+    from punce.product.review.server import serve_review
+
+    if is_corrected:
+        console.print("every unlabelled row is drawn and judged: the page shows them, to be corrected", **_PLAIN)
+    serve_review(scored, goal, port, judge, show_probability=show_probability, say=partial(console.print, **_PLAIN))
 
 
 def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:

@@ -125,8 +125,8 @@ class _Tally:
         pairs = [f"{self._names[row]} ({self._names[like]})" for row, like in found]
         count = len({row for row, _ in found})
         message = (
-            f"{number_of(count, 'unlabelled picture looks', 'unlabelled pictures look')} like a labelled one (in "
-            f"brackets): {', '.join(pairs[:_SHOWN])}; label such pictures too, or remove them"
+            f"{number_of(count, 'unlabelled image looks', 'unlabelled images look')} like a labelled one (in "
+            f"brackets): {', '.join(pairs[:_SHOWN])}; label such images too, or remove them"
         )
         yield DataFinding("warning", "near_duplicates", message, tuple(pairs))
 

@@ -73,7 +73,7 @@ def check_features(features: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
         raise InputError(f"{path} has no rows: its array has the shape {features.shape}")
     raise InputError(
         f"{path} holds an array of shape {features.shape} and type {features.dtype}; expected (rows, dimensions), "
-        "or uint8 pictures (rows, channels, height, width)"
+        "or uint8 images (rows, channels, height, width)"
     )
 
 

@@ -163,7 +163,7 @@ def _room(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
             os.posix_fallocate(file.fileno(), 0, size) if hasattr(os, "posix_fallocate") else file.truncate(size)
             return np.memmap(file, dtype=np.uint8, mode="r+", shape=shape)
     except OSError as error:
-        need = f"{size / 1e9:.1f} GB in {tempfile.gettempdir()} for the decoded pictures"
+        need = f"{size / 1e9:.1f} GB in {tempfile.gettempdir()} for the decoded images"
         raise WriteError(
             f"there is no room for {need} ({error.strerror}); set TMPDIR, or a smaller image size"
         ) from error
@@ -203,7 +203,7 @@ def image_files(folder: Path, names: list[str], size: int | None = None, channel
         raise InputError(f"image_size must be at least 4 pixels, got {size}")
     if size is not None and size > _LARGEST_SIZE:
         raise InputError(
-            f"image_size must be at most {_LARGEST_SIZE:,} pixels, got {size:,}; larger pictures fill memory"
+            f"image_size must be at most {_LARGEST_SIZE:,} pixels, got {size:,}; larger images fill memory"
         )
     sizes, modes = _headers(folder, names[:_PROBED])
     width, height = next(iter(sizes)) if len(sizes) == 1 else (0, -1)  # no common size: not square
@@ -250,14 +250,14 @@ def read_folder(
     if is_sorted:
         if label is not None:
             raise InputError(
-                f"--label has no effect on {folder}, whose subfolders tell which pictures are labelled; leave it out, "
+                f"--label has no effect on {folder}, whose subfolders tell which images are labelled; leave it out, "
                 f"or put a CSV with the columns file,{label} beside them"
             )
         return _from_subfolders(folder, names, setting)
     if label is not None:
         raise InputError(
             f"{folder} has no labels: put a CSV with the columns file,{label} into it (or name one with labels=), "
-            "or sort the pictures into the subfolders labelled/ and unlabelled/ (and negative/, if some are known)"
+            "or sort the images into the subfolders labelled/ and unlabelled/ (and negative/, if some are known)"
         )
     return names, None, ()
 
@@ -296,7 +296,7 @@ def _several(tables: list[Path]) -> str:
 
 def how_to_label(folder: Path) -> str:
     """What a person does to give the labels of a folder that was read without any, given the CSV files in it."""
-    sort = "put the labelled pictures into a subfolder labelled/ and the others into unlabelled/"
+    sort = "put the labelled images into a subfolder labelled/ and the others into unlabelled/"
     tables = _csv_files(folder)
     if not tables:
         return f"{sort}, or name a table of files and labels (--labels) and its column of labels (--label)"

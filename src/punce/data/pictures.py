@@ -130,7 +130,7 @@ def _started(pool: Executor, one: Callable[[str], Picture], names: Sequence[str]
 def _picture(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: str) -> Picture:
     try:
         if (size := (folder / name).stat().st_size) > _LARGEST_FILE:  # it may be a hole of terabytes
-            return Picture(b"", reason=f"{size:,} bytes are more than the {_LARGEST_FILE:,} that a picture may have")
+            return Picture(b"", reason=f"{size:,} bytes are more than the {_LARGEST_FILE:,} that an image may have")
         content = (folder / name).read_bytes()
     except OSError as error:
         return Picture(b"", reason=error.strerror or str(error))

@@ -123,7 +123,7 @@ def read_preprocessing(folder: Path) -> Preprocessing:
         given = json.loads(file.read_bytes())
     except FileNotFoundError as error:
         raise InputError(
-            f"{folder} holds no {SETTINGS}, so how its pictures were scaled is not known; add it, or give the network "
+            f"{folder} holds no {SETTINGS}, so how its images were scaled is not known; add it, or give the network "
             "as punce.encoders.Vision(module, size=…, mean=…, std=…)"
         ) from error
     except (OSError, ValueError, RecursionError) as error:
@@ -142,7 +142,7 @@ def _from_settings(given: Mapping[str, Any]) -> Preprocessing:
         crop, resize = resize, int(resize / float(given["crop_pct"]))
     size = resize if crop is None else crop
     if size is None:
-        raise InputError("neither do_resize nor do_center_crop is on: pictures of different sizes make no batch")
+        raise InputError("neither do_resize nor do_center_crop is on: images of different sizes make no batch")
     both = (size, size) if isinstance(size, int) else size
     normal = bool(given.get("do_normalize", True))
     mean, std = (_three(given[f"image_{name}"] if normal else default, name) for name, default in _AS_IT_IS.items())

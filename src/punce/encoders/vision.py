@@ -105,7 +105,7 @@ class Vision(Encoder):
         if not is_own and not (mean is None and std is None):
             raise InputError("mean and std are for a network of your own; a named encoder comes with them")
         if is_own and size is None:
-            raise InputError("a network of your own needs size=, the side of the pictures it reads (and mean=, std=)")
+            raise InputError("a network of your own needs size=, the side of the images it reads (and mean=, std=)")
         self.backbone, self.preprocessing, self.source, self.sha256, self._pools = (
             _own(source, size, mean, std) if isinstance(source, nn.Module) else _named(str(source))
         )
@@ -151,9 +151,9 @@ class Vision(Encoder):
         with naming(Path(self.source), "network"), torch.no_grad():
             first, again = (self.features(self.preprocessing.normalise(one)) for _ in range(2))
         if first.dim() != 2 or len(first) != 1 or not bool(first.isfinite().all()):
-            raise InputError(f"{self.source}: a picture must give one row of finite numbers, got {tuple(first.shape)}")
+            raise InputError(f"{self.source}: an image must give one row of finite numbers, got {tuple(first.shape)}")
         if not torch.equal(first, again):
-            raise InputError(f"{self.source}: the network gives two results for one picture, so it has no embedding")
+            raise InputError(f"{self.source}: the network gives two results for one image, so it has no embedding")
         return first.shape[1]
 
     @property
@@ -195,7 +195,7 @@ def _named(source: str) -> _Parts:
         # Of CLIP and similar models only the image tower is loaded.
         network, pools = load_network(folder, getattr(config, "vision_config", None) or config)
     if "pixel_values" not in (getattr(network, "main_input_name", ""), *getattr(network, "input_names", ())):
-        raise InputError(f"{folder} holds a model that reads {network.main_input_name}, not pictures")
+        raise InputError(f"{folder} holds a model that reads {network.main_input_name}, not images")
     where = str(folder.resolve()) if Path(source).expanduser().is_dir() else source
     return network, settings, where, fingerprint(folder, IMAGE), pools
 

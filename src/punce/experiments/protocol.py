@@ -49,7 +49,7 @@ SUPERVISED_PROBE = SupervisedConfig(folds=5, strengths=10)
 PRETRAIN = PretrainConfig(
     epochs=200, batch_size=1024, optimizer="lars", lr=1.0, weight_decay=1e-6, warmup_epochs=10.0, min_labelled=2
 )
-"""§5.1, MNIST. The printed rate 0.01 predates LARS's trust coefficient; with it, rates near 1 are what trains."""
+"""§5.1, MNIST. The printed rate 0.01 is far too low for LARS with a trust coefficient: rates near 1 train."""
 
 _ADAM: dict[str, Any] = {"optimizer": "adam", "weight_decay": 0.0, "validation_share": 0.2}
 """What the stages of a head have in common. A fifth of the rows chooses the epoch, without negatives."""

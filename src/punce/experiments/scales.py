@@ -145,10 +145,11 @@ def _laptop() -> Scale:
 
 
 def _part() -> Scale:
-    """A sixth of MNIST: no accuracy to compare with the paper's, but five seeds of everything within an hour or two."""
+    """A sixth of MNIST: no accuracy to compare with the paper's, but many questions and seeds within an hour or two."""
     whole = _laptop().benches["mnist"]
     epochs = 15
-    # The rate as benchmarks/scale_choices.py chose it: ten epochs' worth of steps are few.
+    # 15 epochs of this part have as many steps as ten of all rows, which are few: benchmarks/scale_choices.py chose a
+    # higher rate.
     short = replace(whole.pretraining.config, epochs=epochs, batch_size=256, lr=3e-3)
     mnist = replace(
         whole,

@@ -127,7 +127,7 @@ def _quantities(positives: Floats, called: Flags) -> dict[Quantity, Floats]:
 
 
 def _combined(by_sample: list[Floats]) -> Floats:
-    """The mean of the samples' numbers, weighed by the inverse of their variances. Shape: (1 + B,)."""
+    """The mean of the samples' numbers, weighted by the inverse of their variances. Shape: (1 + B,)."""
     if len(by_sample) == 1:
         return by_sample[0]
     numbers = np.stack(by_sample)
@@ -161,7 +161,7 @@ def _differ(one: Estimate, other: Estimate) -> bool:
 
 
 def agreed_share(claimed: Estimate | None, audited: Estimate) -> Estimate:
-    """The share to go on with: both weighed by their certainty where they agree, the audited one where they do not.
+    """The share to go on with: both weighted by their certainty where they agree, the audited one where they do not.
 
     They rest on different rows, so the interval shrinks as that of two independent estimates.
     """

@@ -33,9 +33,10 @@ class Calls:
     """Whether U are all unlabelled rows there are, and no sample of them."""
 
     def most_found(self, priors: Floats, confidence: float, rng: np.random.Generator, lowest: float | None) -> Most:
-        """The recall that the calls at hand allow at most: q/π, up to 1, were all of them right; and its upper end.
+        """The largest recall that the calls at hand allow: q/π, at most 1, if all of them are right; and its upper end.
 
-        `lowest` is the low end of π where it is that of the very rows U; where these are all, q is no estimate then.
+        `lowest` is the low end of π's interval if π is the share among these very rows. If U are all unlabelled rows, q
+        is known exactly and the upper end is q/`lowest`; otherwise q is an estimate, too: draws of q/π give the end.
         """
         if self.at_hand is None:
             return 1.0, 1.0
@@ -95,9 +96,9 @@ class Shares:
         return bool(self.prior[0] * self.recall[0] > self.called[0])
 
     def recall_within_called(self) -> Floats:
-        """t, but at most q/π where more positives would be called than rows.
+        """t; if by the estimates more positives than rows are called, π·t > q, then t and its draws are at most q/π.
 
-        Not everywhere: of two numbers that are the same but for chance, the lower one is too low.
+        Otherwise no draw is bounded: the smaller of two numbers that differ by chance alone is too small on average.
         """
         return np.minimum(self.recall, self.called / self.prior) if self.are_too_many else self.recall
 

@@ -72,10 +72,10 @@ class LabellingCheck:
     """What the rows say about how the labels came about; `sentence` is empty where the check does not fire.
 
     `evidence` against random labels is no probability: at most 5 % of the random labellings of the sets of design reach
-    1.0, and the check fires from :data:`FIRES_FROM`; 0.0 where nothing can be said. `gap` is above 0.95 where the
-    unlabelled rows clearly fall into two groups; `share` is the share of them in the group of the labelled rows, `most`
-    the share that looks positive at most. `ranges` are the measures of the classifier if one or another split were the
-    truth, for each mix of rows.
+    1.0, and the check fires from :data:`FIRES_FROM`; 0.0 where nothing can be said. `gap` is above 0.95 (of directions:
+    1.9) where the unlabelled rows clearly fall into two groups; `share` is the share of them in the group of the
+    labelled rows, `most` the largest share that looks positive. `ranges` are the measures of the classifier if one or
+    another split were the truth, for each mix of rows.
     """
 
     fires: bool

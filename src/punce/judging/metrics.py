@@ -204,7 +204,8 @@ def pu_metrics(
     rng = np.random.default_rng(random_state)
     priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
     recall, called, *false = calls.shares(n_draws, rng)
-    # A given share is that of where the rows come from: their own differs from it by chance.
+    # For U the interval is that of the share among these very rows. A plain number was given for the source of the
+    # rows, and their own share differs from it by chance.
     lowest = prior_interval[0] if prior_interval is not None and target == "unlabelled" else None
     most = calls.most_found(priors, confidence, np.random.default_rng((random_state, 1)), lowest)
     shares = Shares(recall, called, priors, *false, most=most)

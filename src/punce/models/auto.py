@@ -97,4 +97,4 @@ class AutoRoute:
 def _about_size(x: Tensor, factor: int) -> tuple[str, ...]:
     """A note on pictures that are reduced."""
     size = f"{x.shape[3]} × {x.shape[2]} pixels"
-    return (f"pictures were reduced to {size} before anything was learned from them",) if factor > 1 else ()
+    return (f"images were reduced to {size} before anything was learned from them",) if factor > 1 else ()

@@ -185,6 +185,6 @@ def _why_from_scratch(X: Any, asked: Any) -> tuple[str, ...]:
     if asked != "auto" or 3 not in (np.shape(X)[1], np.shape(X)[-1]):
         return ()
     return (
-        "pictures were learned from scratch; a pretrained encoder usually ranks photographs far better: "
+        "images were learned from scratch; a pretrained encoder usually ranks photographs far better: "
         f"pip install 'punce[images]', or name one with encoder=, --encoder or {IMAGE.variable} (docs/images.md)",
     )

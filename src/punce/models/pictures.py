@@ -128,7 +128,7 @@ class PictureVectors:
     def _features(self, pixels: Tensor) -> Values:
         features: Values = self.encoder.embed(pixels).numpy()
         if not np.isfinite(features).all():
-            raise InputError(f"the encoder {self.encoder.source} gives NaN or infinite features for some pictures")
+            raise InputError(f"the encoder {self.encoder.source} gives NaN or infinite features for some images")
         return features
 
     def _array_chunks(self, x: Tensor, cache: RowCache) -> _Chunks:

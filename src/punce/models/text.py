@@ -164,7 +164,7 @@ class _OnVectors:
 
 
 class _Weighed:
-    """Texts as vectors and as counts of all their words: candidates weighed by held-out labelled rows."""
+    """Texts as vectors and as counts of all their words: candidates weighted by held-out labelled rows."""
 
     _model: FeatureModel
 

@@ -80,7 +80,8 @@ class BBE(PriorEstimator):
         above = counts.above
         wilson_low = _wilson_ratio(above, counts, Z_90, -1)[best]
         wilson_high = _wilson_ratio(above, counts, Z_90, 1)[best]
-        return float(min(low, wilson_low)), float(min(1.0, max(high, wilson_high)))
+        # Wilson's lower bound of a share of nothing is 0 up to rounding, which may fall below 0.
+        return float(max(0.0, min(low, wilson_low))), float(min(1.0, max(high, wilson_high)))
 
     def _choose(self, above: Above, counts: ScoreCounts) -> npt.NDArray[np.intp]:
         """Index of the threshold with the smallest upper bound of the ratio. Shape: (..., k) -> (...)."""

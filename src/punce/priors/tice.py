@@ -28,8 +28,8 @@ _SMOOTHING = 5.0
 _LEAST = 10
 """Rows a node needs before it may judge c."""
 _LEAST_GROWING, _GROWING_SHARE = 2, 8
-"""In the growing part fewer do where it is small: an eighth of it, at least two. A fifth of 100 rows has hardly a node
-of ten; without one only the whole is left, of which c = n_P/n says that every unlabelled row is positive."""
+"""In a small growing part fewer rows are enough: an eighth of the part, at least two. A fifth of 100 rows hardly has a
+node of ten. Without such nodes only the root is left, whose c = n_P/n means that every unlabelled row is positive."""
 
 _RULES = ("held_out", "bound")
 

@@ -17,7 +17,7 @@ from punce.report.words import number, shorten
 MOST_WITH_REASONS = 1000
 """Rows of the ranked list that have reasons: a person reads no more, and each costs a dozen scores a column."""
 _SLOW = 10  # rows, where a pretrained encoder reads every changed text again
-_SCORED, _CELLS = 600, 800_000  # rows × columns changed, and their cells, in that time; each a dozen times
+_SCORED, _CELLS = 600, 800_000  # changed rows × columns, and their cells, that take a fifth of a second
 _EXPLAINED = 50  # columns of a row that are changed, at most
 _SHOWN = 15  # columns on the page
 _NAMED = 5  # columns on the terminal

@@ -43,7 +43,7 @@ class PretrainConfig(TrainingConfig):
     def paper(cls, *, epochs: int, batch_size: int, **changes: Any) -> PretrainConfig:
         """§5.1: LARS with cosine annealing; 300 epochs at 2048 (CIFAR), 200 at 1024 (MNIST).
 
-        The printed rate 0.01 predates LARS's trust coefficient; with it, rates near 1 are what trains.
+        The printed rate 0.01 is far too low for LARS with a trust coefficient: rates near 1 train (docs/paper.md).
         """
         recipe: dict[str, Any] = {"optimizer": "lars", "lr": 1.0, "weight_decay": 1e-6, "warmup_epochs": 10.0}
         return cls(epochs=epochs, batch_size=batch_size, **{**recipe, **changes})

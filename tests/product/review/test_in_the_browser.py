@@ -181,7 +181,7 @@ def test_a_picture_that_is_missing_is_said_on_its_own_card(run: Path, visit: Any
         page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))
         press_until(page, "ArrowRight", "#card .problem")
         assert page.inner_text("#card h1") == "a.png"
-        assert page.inner_text("#card .problem") == "this row has no picture"
+        assert page.inner_text("#card .problem") == "this row has no image"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Features, then heads: candidates cross-fitted and weighed by held-out labelled rows. No true label is used.
+"""Features, then heads: candidates cross-fitted and weighted by held-out labelled rows. No true label is used.
 
 :class:`~punce.models.portfolio.model.FeatureModel` is what images, texts and embeddings call once they are numbers.
 """

@@ -1,4 +1,4 @@
-"""Portfolio: heads on several features teach students, which are weighed by held-out labelled rows and summed.
+"""Portfolio: heads on several features teach students, which are weighted by held-out labelled rows and summed.
 
 As for tables: every head is trained once for each fold on all the other folds. The models of all folds together score
 new rows (a bag of K); the one that did not see a row gives that row's out-of-fold score. No true label is used.

@@ -82,7 +82,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Patched:
-    """Likeness to patches of the pictures themselves; nothing is trained. Shape: (n, C, H, W) -> (n, M)."""
+    """Similarity to patches of the images themselves; nothing is trained. Shape: (n, C, H, W) -> (n, M)."""
 
     patches: Patches
 

@@ -114,7 +114,7 @@ class Desk:
         """The picture of a row as PNG, made anew: bytes of a user's file never reach the browser."""
         picture = picture_of(self.data, self._drawn(key).row, _LARGEST_PICTURE)
         if picture is None:
-            raise RefusedError(HTTPStatus.NOT_FOUND, "this row has no picture")
+            raise RefusedError(HTTPStatus.NOT_FOUND, "this row has no image")
         buffer = io.BytesIO()
         picture.save(buffer, "PNG")
         return buffer.getvalue()
