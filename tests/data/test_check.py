@@ -101,7 +101,8 @@ def test_a_column_that_gives_the_label_away_is_a_leak(how: str) -> None:
     }[how]
     leaks = [finding for finding in check(_data(frame, labels)).findings if finding.code == "leak"]
     assert [finding.where for finding in leaks] == [("late",)]
-    assert "at most 0.0% of the unlabelled rows are positive" in leaks[0].message
+    # no bound in numbers: from so few rows none is below 1 %, and the search after training states one
+    assert leaks[0].message.endswith("if it is honest, hardly any unlabelled row is positive")
     assert ("missing values" in leaks[0].message) == (how == "missing")
 
 

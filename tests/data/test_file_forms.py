@@ -283,6 +283,18 @@ def test_a_workbook_with_several_sheets_asks_which(tmp_path: Path) -> None:
     assert read(path, "label").notes == ("sheet 'March' is read; the other sheets are empty",)
 
 
+def test_a_sheet_that_begins_with_empty_rows_is_not_empty(tmp_path: Path) -> None:
+    # it was taken for empty, and the sheet before it was read with a note that said so
+    path = tmp_path / "t.xlsx"
+    with pd.ExcelWriter(path) as book:
+        rows(8).to_excel(book, sheet_name="March", index=False)
+        rows().to_excel(book, sheet_name="April", index=False, startrow=2)
+        pd.DataFrame().to_excel(book, sheet_name="Sheet3", index=False)
+    with pytest.raises(InputError, match=r"several sheets \(March, April\); name one with --table"):
+        read(path, "label")
+    assert len(read(path, "label", table="April")) == 40
+
+
 def test_a_database_with_several_tables_asks_which(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
     write_sqlite(rows(), path, 'the "rows"')

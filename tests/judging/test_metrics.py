@@ -170,7 +170,7 @@ def test_nothing_called_positive_leaves_precision_undefined() -> None:
     assert math.isnan(result.population.precision.value)
     assert result.recall.value == 0.0
     assert result.population.accuracy.value == pytest.approx(0.7)
-    assert result.population.precision.reason == "no row is called positive"
+    assert result.population.precision.reason == "none of these rows is called positive"
     everything = pu_metrics(np.zeros(100), np.zeros(300), 0.3, threshold=-5.0, scenario="case_control").population
     assert everything.precision.value == pytest.approx(0.3)
     assert everything.accuracy.value == pytest.approx(0.3)

@@ -305,6 +305,7 @@ def test_other_refusals_of_fit(refused: Callable[..., str], monkeypatch: pytest.
     assert "1 row holds NaN or infinity, first rows 7" in refused("fit", "nan.npz", "--label", "y", "--out", "out")
     assert "no words to learn from" in refused("fit", "wordless.csv", "--label", "y", "--text", "words", "--out", "o")
     assert "finished run" in refused("fit", "good.csv", "--label", "y", "--out", "run")
+    assert "finished run" in refused("fit", "good.csv", "--label", "none", "--out", "run")  # before rows are read
     assert "other options (model.prior was 0.3)" in refused("fit", "good.csv", "--label", "y", "--out", "unfinished")
     assert "bad_config/config.json cannot be read" in refused("fit", "good.csv", "--label", "y", "--out", "bad_config")
     assert "not empty and holds no punce run" in refused("fit", "good.csv", "--label", "y", "--out", "pictures")

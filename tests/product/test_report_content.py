@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +16,10 @@ from punce.data import UserData, check
 from punce.judging.estimates import Estimate
 from punce.judging.metrics import CONTRADICTION, pu_metrics
 from punce.judging.used_prior import assumed_prior, given_prior
-from punce.product.fit import FitOutcome
+from punce.labels import POSITIVE
+from punce.product.fit import FitOutcome, run_fit
 from punce.product.page import _histogram, _prior_facts, _review, _rule_in_words, _training
+from punce.product.plan import DataOptions, ModelOptions
 from punce.report import ReportContent
 from punce.report.page import render_report
 
@@ -57,6 +60,16 @@ def test_no_review_curve_is_drawn_where_the_numbers_contradict_each_other() -> N
     mix = replace(fitted.metrics_.unlabelled, precision=Estimate(0.9, 0.8, 1.0))
     fitted.metrics_ = replace(fitted.metrics_, unlabelled=mix)
     assert _review(fitted, 400) is not None
+
+
+def test_no_histogram_says_that_rows_were_held_out_where_the_only_labelled_one_was_not(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "label": np.arange(60) == 7})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    source = DataOptions(path=str(tmp_path / "rows.csv"), label="label")
+    outcome = run_fit(source, ModelOptions(), tmp_path / "run", say=lambda _: None)
+    assert outcome.classifier.seen_in_training_[outcome.ranking.labels == POSITIVE].all()
+    assert "all held out" not in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_column_that_is_left_out_is_told_once() -> None:

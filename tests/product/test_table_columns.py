@@ -207,6 +207,16 @@ def test_a_refusal_that_names_some_of_many_missing_columns_says_how_many_more() 
         Columns.of(frame).take(frame[["c0", "c1"]], "PUClassifier")
 
 
+def test_a_refusal_of_a_missing_column_names_a_new_one_that_is_spelled_alike() -> None:
+    frame = pd.DataFrame(0.0, index=range(3), columns=["amount_1", "amount_2", "x"])
+    columns = Columns.of(frame)
+    with pytest.raises(InputError, match=r"are missing: 'amount_1'; .*; did you mean 'Amount 1'\?$"):
+        columns.take(frame.rename(columns={"amount_1": "Amount 1"}), "PUClassifier")
+    # 'amount_2' was learned from itself
+    with pytest.raises(InputError, match=r"the table has 'amount_2', 'x'$"):
+        columns.take(frame[["amount_2", "x"]], "PUClassifier")
+
+
 def test_a_model_of_a_matrix_says_that_a_table_with_names_is_no_matrix() -> None:
     frame, labels = problem()
     matrix = frame[["a", "b"]].to_numpy()

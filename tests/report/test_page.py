@@ -19,6 +19,7 @@ from punce.report.content import (
     Quality,
     ReviewCurve,
     RowReason,
+    Threshold,
     TopRow,
     TopRows,
 )
@@ -60,6 +61,12 @@ def test_a_page_of_drawn_rows_says_so_first() -> None:
     assert "1,417 rows (table) drawn from 50,000, 80 labelled positive" in said
     assert "Rows on this page are drawn ones; the ranked list in the run folder has every row" in said
     assert "drawn" not in text_of(render_report(replace(content, data=DATA)).partition("<main")[0])
+
+
+@pytest.mark.parametrize(("called", "said"), [(0, "0 unlabelled rows are"), (1, "1 unlabelled row is")])
+def test_one_row_that_is_called_positive_is_no_rows(called: int, said: str) -> None:
+    page = render_report(ReportContent("t", data=DATA, threshold=Threshold(0.5, "best estimated accuracy", called)))
+    assert f"{said} called positive" in text_of(page)
 
 
 def test_headline_without_interval_or_without_prior() -> None:

@@ -57,6 +57,8 @@ def prior(
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
     """Estimate the share of positives among the unlabelled rows."""
+    from rich.markup import escape
+
     from punce.cli.terminal import Terminal
     from punce.scenario import check_scenario
     from punce.storage.files import (
@@ -85,6 +87,8 @@ def prior(
     scores, found = _estimated(features, rows, method, scenario=scenario, random_state=seed)
     console = Terminal()
     _show(console, found, scores, rows)
+    for leak in _leaks(rows):
+        console.print(f"[yellow]note:[/yellow] {escape(leak)}", highlight=False)
     for note in dict.fromkeys([*rows.notes, *about]):
         console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
     if out is not None:
@@ -125,6 +129,15 @@ def _features(rows: UserData) -> tuple[Any, tuple[str, ...]]:
     encoder = TableEncoder.fit(features)
     table = encoder.unscaled(features, is_resolved=True)
     return table, (*encoder.notes, *table.notes)
+
+
+def _leaks(rows: UserData) -> list[str]:
+    """Columns that give the label away, as the check of ``punce fit`` names them: no estimate survives one."""
+    from punce.data import check
+
+    if rows.kind != "table":
+        return []
+    return [finding.message for finding in check(rows).findings if finding.code == "leak"]
 
 
 def _estimated(features: Any, rows: UserData, method: str, **options: Any) -> tuple[Floats, PriorEstimate | PriorTable]:

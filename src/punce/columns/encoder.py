@@ -241,8 +241,8 @@ def _note_lost(
     seen = before[lost].astype("string").unique()[:_SHOWN].tolist()
     if is_missing.all() and lost.sum() >= _CERTAIN:
         raise InputError(
-            f"column {name!r} held {what}s{like} when the encoder was fitted and now holds none, e.g. {seen}; "
-            "write its values as in the fitted table"
+            f"column {name!r} held {what}s{like} in the rows that were learned from and now holds none, e.g. {seen}; "
+            "write its values as there"
         )
     are = number_of(int(lost.sum()), f"value is no {what}{like} and counts", f"values are no {what}{like} and count")
     notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")

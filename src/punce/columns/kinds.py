@@ -267,8 +267,12 @@ def first_of(names: Sequence[str], shown: int = 5) -> str:
 
 def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
     """The error with the nearest names."""
+    shown = ", ".join(list(names)[:12]) + (", …" if len(names) > 12 else "")
+    return InputError(f"{where} has no column {wanted!r}{did_you_mean(wanted, names)} (it has: {shown})")
+
+
+def did_you_mean(wanted: str, names: Sequence[str]) -> str:
+    """The nearest names, for the end of an error; empty where none is near."""
     lowered = {name.lower(): name for name in names}
     near = [lowered[name] for name in difflib.get_close_matches(wanted.lower(), lowered, n=3, cutoff=0.6)]
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    shown = ", ".join(list(names)[:12]) + (", …" if len(names) > 12 else "")
-    return InputError(f"{where} has no column {wanted!r}{hint} (it has: {shown})")
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

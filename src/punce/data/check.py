@@ -14,7 +14,7 @@ from punce.data.findings import DataCheck, DataFinding
 from punce.data.image_files import EQUAL, LOOKS, ImageFiles, unreadable_message
 from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
-from punce.data.table_tally import LEAK, TableTally
+from punce.data.table_tally import FEW_HIDDEN, LEAK, TableTally
 from punce.data.user_data import DataStream, UserData
 from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
@@ -173,7 +173,7 @@ def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArra
             "warning",
             "leak",
             f"dimension {k} alone separates labelled from unlabelled rows (AUC {strengths[k]:.3f}); "
-            f"if that is honest, at most {2 * (1 - strengths[k]):.1%} of the unlabelled rows are positive",
+            f"if that is honest, {FEW_HIDDEN}",
             (str(k),),
         )
 

@@ -19,6 +19,7 @@ from punce.errors import number_of
 from punce.labels import Labels
 
 LEAK = 0.99  # at most 2 % of the unlabelled rows could be positive, if the column were honest
+FEW_HIDDEN = "hardly any unlabelled row is positive"  # no number: 2(1 − AUC) is 0 for 20 rows as for 20,000
 _ALMOST_ALL = 0.98  # as for identifiers: files joined by hand repeat some rows
 _MOSTLY_MISSING = 0.5
 _MANY_NUMBERS = 0.5  # of the values of a column that is read as categories
@@ -158,12 +159,11 @@ class TableTally:
 
 def leak_finding(name: str, what: str, strength: float) -> DataFinding:
     """The words for a column that gives the label away."""
-    share = 2 * (1 - strength)
     return DataFinding(
         "warning",
         "leak",
         f"column {name!r}: its {what} alone separate labelled from unlabelled rows (AUC {strength:.3f}). If it was "
-        f"filled in after the label, drop it; if it is honest, at most {share:.1%} of the unlabelled rows are positive",
+        f"filled in after the label, drop it; if it is honest, {FEW_HIDDEN}",
         (name,),
     )
 

@@ -211,10 +211,17 @@ def _sheet(book: pd.ExcelFile, path: Path, wanted: str | None) -> tuple[str, str
         return wanted, ""
     if len(sheets) == 1:
         return sheets[0], ""
-    filled = [name for name in sheets if len(pd.read_excel(book, sheet_name=name, header=None, nrows=1))]
+    filled = [name for name in sheets if _is_filled(book, name)]
     if len(filled) != 1:
         raise InputError(f"{path} has several sheets ({', '.join(filled[:_SHOWN])}); name one with --table")
     return filled[0], f"sheet {filled[0]!r} is read; the other sheets are empty"
+
+
+def _is_filled(book: pd.ExcelFile, name: str) -> bool:
+    """Whether any cell holds something; a table may begin below empty rows. Stops at the first such cell."""
+    sheet: Any = book.book[name]
+    sheet.reset_dimensions()  # some programs write a wrong size of the sheet, beyond which nothing is read
+    return any(cell not in (None, "") for row in sheet.iter_rows(values_only=True) for cell in row)
 
 
 # --- JSON and SQLite --------------------------------------------------------------------------------------------------

@@ -60,7 +60,8 @@ def stated(estimate: Estimate, reason: str = "") -> Estimate:
     if reason:
         return Estimate.impossible(reason)
     if np.isnan(estimate.value):
-        return Estimate.impossible("no row is called positive")
+        # of the mix that the number is for: labelled rows, which are no part of U, may be called positive
+        return Estimate.impossible("none of these rows is called positive")
     if estimate.high - estimate.low > WIDEST:
         return Estimate.impossible(f"it may lie anywhere between {estimate.low:.2f} and {estimate.high:.2f}")
     return estimate

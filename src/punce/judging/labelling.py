@@ -41,7 +41,7 @@ from punce.judging.gap import (
 )
 from punce.judging.metrics import MixMetrics, PUMetrics
 from punce.judging.ranking import auc_between
-from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given
+from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given, told_of_width
 from punce.labels import POSITIVE, UNLABELLED, Labels, floats_of
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario
@@ -271,7 +271,7 @@ def widened_prior(prior: PriorEstimate, check: LabellingCheck) -> PriorEstimate:
     """An estimated prior may be as large as the share that looks positive at most, where the check fires."""
     if not check.fires or is_given(prior):
         return prior
-    return replace(prior, high=max(prior.high, min(1.0, _SLACK_SHARE * check.most)))
+    return told_of_width(replace(prior, high=max(prior.high, min(1.0, _SLACK_SHARE * check.most))), prior)
 
 
 def by_groups(

@@ -137,8 +137,12 @@ def combine(first: PriorEstimate, second: PriorEstimate | None) -> PriorEstimate
     )
     least = float(first.diagnostics.get("copies", 0.0))
     value = max(value, least)
-    found = first.moved(value, max(least, value - below), min(1.0, value + above))
-    return replace(found, warnings=(*_but_width(first), *about_width(found.method, found.low, found.high)))
+    return told_of_width(first.moved(value, max(least, value - below), min(1.0, value + above)), first)
+
+
+def told_of_width(moved: PriorEstimate, before: PriorEstimate) -> PriorEstimate:
+    """The estimate with the warnings of `before`, that of the width about the interval which it has now."""
+    return replace(moved, warnings=(*_but_width(before), *about_width(moved.method, moved.low, moved.high)))
 
 
 def unsupported(prior: PriorEstimate, reason: str) -> PriorEstimate:

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from punce.columns.given import plain_rows
-from punce.columns.kinds import first_of
+from punce.columns.kinds import did_you_mean, first_of
 from punce.errors import InputError
 
 _SHOWN = 8
@@ -61,8 +61,11 @@ class Columns:
         count = Counter(found)
         names = tuple(name for name in names if count[name] or name not in unused)
         if missing := [name for name in names if not count[name]]:
+            # only columns that are new: one that was learned from, too, is no other spelling of another
+            hint = did_you_mean(missing[0], sorted(count.keys() - set(names)))
             raise InputError(
                 f"columns the classifier learned from are missing: {_quoted(missing)}; the table has {_quoted(found)}"
+                f"{hint}"
             )
         if twice := [name for name in dict.fromkeys(names) if count[name] > 1]:
             raise InputError(f"column names occur twice: {twice[:5]}; rename or remove one of each")

@@ -93,6 +93,7 @@ def run_fit(
     """Do the whole job; `say` is handed what a person should see on the way (text or anything rich can print)."""
     run = run or RunOptions()
     PUClassifier(**model.arguments()).check_arguments()
+    RunFolder(out, {}).refuse_finished()
     data, checked = read_and_check(source, model, run, say, look=partial(_look, model))
     reviewed = run.reviewed(source, data)
     model = model.with_share(reviewed)

@@ -67,7 +67,7 @@ def report_content(
         threshold=Threshold(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
-        histogram=_histogram(classifier),
+        histogram=_histogram(classifier) if are_held_out(classifier, data.labels) else None,  # it says that they are
         review=_review(classifier, n_u),
         importances=shown_importances(classifier),
         top=_top(classifier, data, X),

@@ -181,10 +181,24 @@ class RunFolder:
 
     def _remove_left(self) -> None:
         """What a process that was killed between the end of its run and its own end could not remove."""
-        with suppress(OSError, ValueError, TypeError, LookupError):  # no run, or a damaged one: refused below
-            if json.loads((self.path / "config.json").read_text())["finished"]:
+        with suppress(OSError):
+            if self._is_finished():
                 shutil.rmtree(self.work, ignore_errors=True)
                 (self.path / _LOCK).unlink(missing_ok=True)
+
+    def _is_finished(self) -> bool:
+        with suppress(OSError, ValueError, TypeError, LookupError):  # no run, or a damaged one: refused elsewhere
+            return bool(json.loads((self.path / "config.json").read_text())["finished"])
+        return False
+
+    def refuse_finished(self) -> None:
+        """Before rows are read, which can take minutes; what else stands in the way shows when they are known."""
+        self._remove_left()
+        if self._is_finished():
+            raise self._finished()
+
+    def _finished(self) -> InputError:
+        return InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
 
     def _unfinished(self, file: Path) -> dict[str, Any]:
         """What was asked of the run that was interrupted."""
@@ -193,7 +207,7 @@ class RunFolder:
         except (ValueError, TypeError) as error:
             raise InputError(f"{file} cannot be read ({error}); name another folder with --out") from error
         if saved.pop("finished", False):
-            raise InputError(f"{self.path} holds a finished run; name another folder with --out, or delete it")
+            raise self._finished()
         return {key: value for key, value in saved.items() if key not in ("ran", "reading")}
 
     def forget(self) -> None:
