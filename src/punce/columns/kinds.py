@@ -41,6 +41,7 @@ _ANY_DAY = r"\d\d?([./ -])(?:\d\d?|[A-Za-z]{3})\1\d\d(?:\d\d)?(?: |$)"  # what a
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
 )
+_ID_NAME = re.compile(r"(?i:(^|[_\-\s.])(id|ids|uuid|guid)$)|[a-z](Id|ID)$")
 
 
 def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
@@ -85,6 +86,11 @@ def missing_values(series: pd.Series[Any]) -> npt.NDArray[np.bool_]:
     if (values := plain_numbers(series)) is None:
         return series.isna().to_numpy()
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
+
+
+def looks_like_id(name: str) -> bool:
+    """Whether a column's name says that it names things: a customer, a device. A key or an index may be a feature."""
+    return bool(_ID_NAME.search(name))
 
 
 def looks_numbered(name: str) -> bool:
