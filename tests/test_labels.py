@@ -129,7 +129,8 @@ def test_a_named_value_in_other_letters_stays_unlabelled_and_is_said() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1, 0, 2, 2], r"2 of 4 are not: values \[2.0\], first at rows 2, 3"),
+        ([1, 0, 2, 2], r"2 of 4 are not: values \[2\], first at rows 2, 3"),
+        ([1, 0, 2, 0.5], r"values \[0.5, 2\]"),
         (["a", "b"], r"values without a known meaning: \['a', 'b'\].*--positive VALUE"),
         ([[1, 0], [0, 1]], "one-dimensional"),
         ([], "empty"),

@@ -234,7 +234,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         fitted = self._route.fit(X, labels, replace(settings, prior=prior))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, self._asked()), **settings.used}
-        self._warn(*about_known(self.ran_, rows.counts))
+        self._warn(*fitted.warnings, *about_known(self.ran_, rows.counts))
         judged_by = fitted.only(kept)
         if propensity is not None:  # the first estimate saw all labelled rows
             self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)

@@ -299,9 +299,11 @@ def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labe
     bad = bad | (labels > POSITIVE)  # to torch, 255 of a uint8 equals -1
     if bool(bad.any()):
         values, rows = np.asarray(labels.tolist()), np.flatnonzero(np.asarray(bad.tolist()))
+        # labels are floats where some may be missing, but their owner wrote 2 and not 2.0
+        seen = [int(v) if np.isfinite(v) and v == int(v) else v for v in np.unique(values[rows])[:_SHOWN].tolist()]
         raise InputError(
             f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); {len(rows)} of "
-            f"{len(values)} are not: values {np.unique(values[rows])[:_SHOWN].tolist()}, first at {_rows(rows)}{hint}"
+            f"{len(values)} are not: values {seen}, first at {_rows(rows)}{hint}"
         )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import json
@@ -294,6 +295,29 @@ def test_dates_as_spreadsheets_and_databases_export_them(pattern: str) -> None:
     assert encoder.transform(pd.DataFrame({"d": ["?"]})).notes[0].startswith("column 'd': 1 value is no date like ")
 
 
+@pytest.mark.parametrize(
+    "pattern", ["%H:%M", "%H:%M:%S", "%-H:%M", "%I:%M %p", "%-I:%M:%S %p", "%-I:%M%p", pytest.param("", id="objects")]
+)
+def test_times_of_day_are_hours_since_midnight(pattern: str) -> None:
+    hours = np.arange(60) * 0.35
+    moments = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(hours, unit="h").round("s"))
+    times = moments.dt.strftime(pattern) if pattern else moments.dt.time
+    encoder = TableEncoder.fit(pd.DataFrame({"t": times}))
+    assert encoder.names == ("t:time",)
+    again = TableEncoder.from_json(encoder.to_json())
+    assert again == dataclasses.replace(encoder, notes=())
+    later = again.unscaled(pd.DataFrame({"t": ["00:00", "13:45", "1:45 PM", " 13:45:36", None]}))
+    assert later.values[:, 0] == pytest.approx([0.0, 13.75, 13.75, 13.76, np.nan], nan_ok=True)
+    assert again.unscaled(pd.DataFrame({"t": times})).values[:, 0] == pytest.approx(hours, abs=1e-5)
+    told = again.transform(pd.DataFrame({"t": ["25:00", "12:00"]})).notes
+    assert told == ("column 't': 1 value is no time like 13:45 and counts as missing, e.g. ['25:00']",)
+
+
+def test_numbers_with_a_colon_that_are_no_times_stay_categories() -> None:
+    assert column_kind(pd.Series(["16:90", "40:30", "99:99"] * 10)) == "categorical"
+    assert column_kind(pd.Series(["3:2", "2:0", "1:1"] * 10)) == "categorical"
+
+
 def test_dates_of_either_order_are_read_day_first_with_a_note() -> None:
     frame = pd.DataFrame({"seen": [f"{k % 12 + 1:02}/{k % 7 + 1:02}/2024" for k in range(60)]})
     encoder = TableEncoder.fit(frame)
@@ -322,9 +346,9 @@ def test_days_of_another_form_are_read_where_they_can_only_be_iso_and_otherwise_
     assert (encoder.transform(iso.iloc[[3]]).values == expected[3]).all()
     mixed = pd.DataFrame({"d": frame["d"].where(np.arange(60) % 2 == 0, iso["d"].to_numpy())})
     assert (encoder.transform(mixed).values == expected).all()
-    with pytest.raises(InputError, match=r"held dates like 31\.12\.2024 when .* e\.g\. \['28/11/2023'"):
+    with pytest.raises(InputError, match=r"held dates like 31\.12\.2024 in the rows .* e\.g\. \['28/11/2023'"):
         encoder.transform(pd.DataFrame({"d": days.dt.strftime("%d/%m/%Y")}))
-    with pytest.raises(InputError, match="held dates like 2024-12-31 when"):
+    with pytest.raises(InputError, match="held dates like 2024-12-31 in the rows"):
         TableEncoder.fit(pd.DataFrame({"d": days})).transform(frame)
 
 

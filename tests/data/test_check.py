@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,27 @@ def test_odd_columns_are_found_and_named() -> None:
     assert "drop it if it says nothing else" in said["number"]  # which is learned from
     assert set(TableEncoder.fit(frame).left_out) >= {"account_id", "mail"}
     assert "number" in TableEncoder.fit(frame).names
+
+
+@pytest.mark.parametrize("name", ["customer_id", "Customer ID", "customerId", "id"])
+@pytest.mark.parametrize("of", [int, float, "C{}".format])
+def test_a_column_named_like_an_id_that_repeats_is_told(name: str, of: Any) -> None:
+    frame, labels = _frame()
+    for customers in (np.arange(600) // 4, np.arange(600) % 570):  # four rows each, and a few copies
+        column = [of(int(k) * 977) for k in np.random.RandomState(1).permutation(customers)]
+        (finding,) = check(_data(frame.assign(**{name: column}), labels)).findings
+        assert (finding.code, finding.where) == ("repeated_identifier", (name,))
+
+
+@pytest.mark.parametrize("name", ["paid", "valid", "humidity", "period", "candidate", "grid", "price_index", "PAID"])
+def test_an_ordinary_name_is_not_taken_for_an_id(name: str) -> None:
+    frame, labels = _frame()
+    assert check(_data(frame.assign(**{name: np.arange(600) // 4 * 977}), labels)).findings == ()
+
+
+def test_an_id_of_few_groups_is_a_feature() -> None:
+    frame, labels = _frame()
+    assert check(_data(frame.assign(shop_id=np.arange(600) % 9), labels)).findings == ()
 
 
 def test_a_leak_in_dates_beyond_2262_is_found() -> None:

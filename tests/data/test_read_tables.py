@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from punce.data import TableEncoder, read, stream
+from punce.data import TableEncoder, check, read, stream
 from punce.errors import InputError
 
 
@@ -322,6 +322,28 @@ def test_ragged_lines_are_refused_with_the_line(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,label\n1,1\n2,0,7,8\n3,0\n")
     with pytest.raises(InputError, match="line 3"):
         read(tmp_path / "t.csv", "label")
+
+
+def test_lines_with_too_few_cells_are_told(tmp_path: Path) -> None:
+    """sep= is line 1 and the header line 2; a blank line is no row, and a line break in a cell no line of its own."""
+    lines = ["sep=;", "y;a;b", "1;2;3", "", '0;"x\ny";', "0;1", "0;3;1", "0;7;8"]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    note = "1 line has fewer cells than the 3 columns, first line 7; absent ones count as missing"
+    assert read(tmp_path / "d.csv", "y").notes == (note,)
+    rows = stream(tmp_path / "d.csv", "y", batch_rows=2)
+    assert [len(batch) for batch in rows.batches()] == [2, 2, 1]
+    assert note in rows.notes
+    assert note in [finding.message for finding in check(rows).findings]
+
+
+def test_a_last_line_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    whole = "y,a,b\n" + "1,2,3\n0,1,\n" * 9
+    (tmp_path / "d.csv").write_text(whole)
+    assert read(tmp_path / "d.csv", "y").notes == ()  # empty cells are there
+    (tmp_path / "d.csv").write_text(whole + "0,4")
+    (note,) = read(tmp_path / "d.csv", "y").notes
+    assert note.startswith("1 line has fewer cells than the 3 columns, first line 20;")
+    assert note.endswith("; the last line, 20, has 2: the file may be cut off")
 
 
 def test_batches_of_a_csv_agree_on_what_is_text(tmp_path: Path) -> None:

@@ -196,9 +196,10 @@ def test_contradictions_are_noted() -> None:
     p, u = case_control(rng, 400, 2000, 0.3)
     assert pu_metrics(p, u, 0.3).notes == ()
     notes = pu_metrics(p, u, 0.8).notes
-    assert any("the prior is too high" in note for note in notes)
-    seen = pu_metrics(p + 5.0, u, 0.5).notes
-    assert any("seen in training" in note for note in seen)
+    assert any("the share of positives is too high" in note for note in notes)
+    seen = pu_metrics(p + 5.0, u, 0.512345).notes
+    assert any("could at a share of positives of 0.512 (AUC 0.744): the share is too high" in note for note in seen)
+    assert not any("perfect classifier" in note for note in pu_metrics(p + 9.0, u, 0.002).notes)  # 0.999 says nothing
     assert pu_metrics(p, u, 0.8, unknown="too few rows").notes == ()  # it was assumed, and nobody said it was right
 
 

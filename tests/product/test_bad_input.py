@@ -380,7 +380,8 @@ def test_data_before_the_run_is_noticed(refused: Callable[..., str]) -> None:
 
 def test_refusals_of_report_and_data(refused: Callable[..., str]) -> None:
     assert "holds no report.json" in refused("report", "pictures")
-    assert "holds no report.json" in refused("report", "run", "missing")
+    assert "missing does not exist" in refused("report", "run", "missing")
+    assert "picture does not exist; did you mean pictures or no_pictures?" in refused("report", "picture")
     assert "a run is named twice" in refused("report", "run", "pictures/../run")
     assert "report.title: expected str, got 5" in refused("report", "bad_report")
     assert "new.csv" in refused("report", "run", "--out", "new.csv/page.html")

@@ -281,7 +281,7 @@ def test_a_given_share_that_the_rows_contradict_is_said_on_the_terminal_and_the_
     done = punce("fit", tmp_path / "data.csv", "--label", "fraud", "--prior", 0.95, "--out", tmp_path / "run")
     card = (tmp_path / "run" / "MODEL_CARD.md").read_text()
     for said in (" ".join(done.stdout.split()), card, (tmp_path / "run" / "report.html").read_text()):
-        assert "better than a perfect classifier could at prior 0.95" in said
+        assert "better than a perfect classifier could at a share of positives of 0.95" in said
 
 
 def test_a_given_share_is_not_said_to_be_estimated(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
+from punce.classifier import ClassifierWarning
 from punce.data import UserData
 from punce.errors import InputError
 from punce.models.text import TextRoute, without_word, words_of
@@ -170,8 +171,11 @@ def test_other_kinds_have_no_columns(rows: tuple[pd.DataFrame, np.ndarray]) -> N
 def test_a_leak_is_noted(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
     frame, labels = rows
     given_away = frame.assign(reviewed=np.where(labels == 1, 1.0, np.nan))
-    model = PUClassifier(prior=0.3).fit(given_away, labels)
+    with pytest.warns(ClassifierWarning, match="give the label away") as warned:
+        model = PUClassifier(prior=0.3).fit(given_away, labels)
     note = next(note for note in model.notes_ if "give the label away" in note)
+    assert str(warned[0].message) == note  # word for word: a command says each thing once
+    assert warned[0].filename == __file__
     assert "'reviewed'" in note
     assert "--drop reviewed" in note
     assert roc_auc_score(labels, model.decision_scores_) > 0.99

@@ -51,6 +51,14 @@ def test_words_and_dates_are_no_embeddings(X: np.ndarray, why: str) -> None:
         PUClassifier(kind="embedding", prior=0.4).fit(X, LABELS)
 
 
+@pytest.mark.parametrize(
+    ("shape", "mend"), [((6, 8, 8), r"grey pictures \(n, H, W\) are X\[:, None\]$"), ((8,), r"one row is \(1, d\)$")]
+)
+def test_rows_with_an_axis_too_few_say_how_to_add_it(shape: tuple[int, ...], mend: str) -> None:
+    with pytest.raises(InputError, match=mend):
+        as_tensor(np.zeros(shape, dtype=np.uint8))
+
+
 def test_numbers_that_are_written_as_text_are_numbers() -> None:
     X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     assert as_tensor(X.astype(str)).numpy().tolist() == X.tolist()

@@ -184,7 +184,14 @@ def test_predict_says_once_what_is_new(
     assert len(notes) == 2
     assert "note: rows 0 to 49: column 'town': " in notes[0]
     assert "values are of unknown categories such as ['2B'] (and in 3 later batches)" in notes[0]
-    assert "1 column is new and ignored: 'bell\\x07'" in notes[1]
+    assert notes[1] == "note: 1 column is new and ignored: 'bell\\x07'"  # in every batch, so of no rows of its own
+
+
+def test_a_note_on_all_rows_names_no_rows(model: Path, tmp_path: Path) -> None:
+    frame, _ = departments()
+    frame.assign(town=frame["town"].replace("2A", "2B")).to_csv(tmp_path / "april.csv", index=False)
+    done = run_predict(model / "run", tmp_path / "april.csv", tmp_path / "scores.csv")
+    assert [note.partition(":")[0] for note in done.notes if "town" in note] == ["column 'town'"]
 
 
 def test_scoring_warns_of_what_the_fit_has_not_said() -> None:

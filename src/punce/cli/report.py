@@ -26,7 +26,7 @@ def report(
     from punce.cli.terminal import Terminal
     from punce.errors import InputError
     from punce.report import ReportContent, write_report
-    from punce.storage.files import check_output
+    from punce.storage.files import check_output, existing
 
     if out is not None:
         check_output(out)
@@ -39,6 +39,7 @@ def report(
         raise InputError("a run is named twice; name each run once")
     contents = {}
     for run in runs:
+        existing(run)
         if not (run / "report.json").exists():
             raise InputError(
                 f"{run} holds no report.json: it is not a finished run of punce fit; name one, or finish it first"

@@ -2,7 +2,8 @@
 
 Numbers are centred at the median and scaled; missing ones become the median, with an indicator column where values
 were missing in fitting. Categories become codes: 0 missing, 1 never seen (or too rare), 2… the known ones.
-A date becomes the numbers days, weekday, month and, where times are given, hour.
+A date becomes the numbers days, weekday, month and, where times are given, hour; a time of day becomes the hours since
+midnight.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class TableEncoder:
                 yield column, values
             else:
                 stamps = dates_also_iso(series, column.format)
-                _note_lost(column.name, series, stamps.isna().to_numpy(), "date", notes, column.example)
+                _note_lost(column.name, series, stamps.isna().to_numpy(), column.what, notes, column.example)
                 notes += about_swapped(series, stamps, column.name, column.format)
                 parts = date_parts(stamps)
                 yield from ((part, parts[part.part]) for part in column.parts)

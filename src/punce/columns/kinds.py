@@ -26,6 +26,10 @@ _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _SHORT_DAYS = tuple(day.replace("%Y", "%y") for day in _DAYS)
 _DATE_FORMATS = tuple(day + time for day in (*_DAYS, *_SHORT_DAYS) for time in _TIMES)
 
+TIME_OF_DAY = "time of day"
+"""The format of a column of times without a day, in whichever of their forms."""
+_TIME_FORMATS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p")
+
 _TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_WORDS = {**_TRUTH, "1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
 _SAMPLE = 10_000  # values that decide the kind of a column of text
@@ -38,9 +42,11 @@ _LONG_TEXT, _MANY_WORDS = 40, 5  # characters and words, on average
 _SOME_WORDS = 3  # of values that are all different: a title says something about its row, a name or a code does not
 _ISO_DAY = r"\d{4}-\d\d-\d\d"
 _ANY_DAY = r"\d\d?([./ -])(?:\d\d?|[A-Za-z]{3})\1\d\d(?:\d\d)?(?: |$)"  # what all of _DATE_FORMATS begin with
+_ANY_TIME = r"\d\d?:\d\d(?:\D|$)"
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
 )
+_ID_NAME = re.compile(r"(?i:(^|[_\-\s.])(id|ids|uuid|guid)$)|[a-z](Id|ID)$")
 
 
 def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
@@ -87,6 +93,11 @@ def missing_values(series: pd.Series[Any]) -> npt.NDArray[np.bool_]:
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
 
 
+def looks_like_id(name: str) -> bool:
+    """Whether a column's name says that it names things: a customer, a device. A key or an index may be a feature."""
+    return bool(_ID_NAME.search(name))
+
+
 def looks_numbered(name: str) -> bool:
     """Whether a column's name says that it numbers or names its rows."""
     return bool(_IDENTIFIER_NAME.search(name))
@@ -123,10 +134,16 @@ def _finite(values: npt.ArrayLike) -> Floats:
 
 
 def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
-    """The column as naive UTC timestamps, NaT where a value is missing or no date of this format."""
+    """The column as naive UTC timestamps, NaT where a value is missing or no date of this format.
+
+    Times of day are on some day, the same for all.
+    """
     if not pd.api.types.is_datetime64_any_dtype(series):
-        text = series.astype("string")
-        series = pd.to_datetime(text, format=date_format or "ISO8601", errors="coerce", utc=True)
+        text = series.astype("string").str.strip()
+        form, *others = _TIME_FORMATS if date_format == TIME_OF_DAY else (date_format or "ISO8601",)
+        series = pd.to_datetime(text, format=form, errors="coerce", utc=True)
+        for form in others:  # 13:45 in one program is 13:45:00 or 1:45 PM in another, and cannot be mistaken
+            series = series.fillna(pd.to_datetime(text, format=form, errors="coerce", utc=True))
     if getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series
@@ -139,7 +156,7 @@ def dates_also_iso(series: pd.Series[Any], date_format: str | None) -> pd.Series
     """
     stamps = dates(series, date_format)
     lost = stamps.isna() & ~missing_values(series)
-    if not lost.any() or date_format in (None, "ISO8601"):
+    if not lost.any() or date_format in (None, "ISO8601", TIME_OF_DAY):
         return stamps
     text = series.astype("string").str.strip()
     return stamps.where(~lost, dates(text.where(lost & text.str.match(_ISO_DAY)), "ISO8601"))
@@ -159,7 +176,10 @@ def date_format(series: pd.Series[Any]) -> str | None:
     if dates(present, "ISO8601").notna().mean() >= _MOSTLY:
         return "ISO8601"
     # to try all forms on each column of categories would take most of the time of reading a table
-    if present.astype("string").str.match(_ANY_DAY).mean() < _MOSTLY:
+    text = present.astype("string").str.strip()
+    if text.str.match(_ANY_TIME).mean() >= _MOSTLY:
+        return TIME_OF_DAY if _share_read(present, TIME_OF_DAY) >= _MOSTLY else None
+    if text.str.match(_ANY_DAY).mean() < _MOSTLY:
         return None
     read = {form: _share_read(present, form) for form in _DATE_FORMATS}
     best = max(read, key=lambda form: read[form])

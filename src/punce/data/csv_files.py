@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,12 +18,13 @@ import pandas as pd
 from punce.columns.written import Decimal
 from punce.data.table_file import FileOptions, about_header, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 
 _SEPARATORS = ",;\t|"
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 _LONGEST_HEADER = 1 << 24  # characters; bounded: a file without newlines must not be read whole
 _SAMPLED, _RECORDS = 1 << 18, 50  # characters and lines after the header that decide separator and header
+_LARGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
 _SHOWN = 40  # characters of a line
 _RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 _UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
@@ -46,7 +48,7 @@ class CsvFile:
     def frames(
         self, rows: int | None, columns: list[str] | None, as_text: Collection[str], decimal: Decimal
     ) -> Iterator[pd.DataFrame]:
-        """What is text in the first frame stays text."""
+        """What is text in the first frame stays text. After the last one, `notes` tell of lines with too few cells."""
         options: dict[str, Any] = {
             "sep": self.separator,
             "names": self.names,
@@ -62,7 +64,13 @@ class CsvFile:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # cells that it would cut off
-                yield from self._parsed(rows, options)
+                has_gaps = False
+                for frame in self._parsed(rows, options):
+                    # a line with too few cells has none in the last column: few files need a second look
+                    has_gaps = has_gaps or bool(len(frame) and frame.iloc[:, -1].isna().any())
+                    yield frame
+                if has_gaps and columns is None:
+                    self.notes.extend(note for note in self._about_short_lines() if note not in self.notes)
         except (*BROKEN, ValueError, pd.errors.ParserWarning) as error:  # pandas' and decoding errors are ValueErrors
             raise self._explained(error) from error
 
@@ -80,6 +88,36 @@ class CsvFile:
             pd.read_csv(stream, chunksize=rows, **options) as reader,
         ):
             yield from reader
+
+    def _about_short_lines(self) -> list[str]:
+        """A note on lines with fewer cells than there are columns, which pandas fills without a word."""
+        wanted, short, line, cells = len(self.names), [], 0, 0
+        # what csv cannot read pandas could: then nothing is known about the lines
+        with suppress(csv.Error), self._lines() as lines:
+            for record in lines:
+                is_blank = len(record) < 2 and not "".join(record).strip()
+                if lines.line_num > self.skipped and not is_blank:
+                    line, cells = lines.line_num, len(record)
+                    short += [line] if cells < wanted else []
+        if not short:
+            return []
+        have = number_of(len(short), "line has", "lines have")
+        said = f"{have} fewer cells than the {wanted} columns, first line {short[0]:,}; absent ones count as missing"
+        is_cut = short[-1] == line
+        return [said + (f"; the last line, {line:,}, has {cells}: the file may be cut off" if is_cut else "")]
+
+    @contextmanager
+    def _lines(self) -> Iterator[Any]:
+        """All lines as cells, by csv's reader, which knows their numbers."""
+        limit = csv.field_size_limit(_LARGEST_CELL)
+        try:
+            with (
+                open_bytes(self.path, self.member) as stream,
+                io.TextIOWrapper(stream, encoding=self.encoding, newline="") as text,
+            ):
+                yield csv.reader(text, delimiter=self.separator)
+        finally:
+            csv.field_size_limit(limit)
 
     def _explained(self, error: Exception | Warning) -> InputError:
         said = str(error)

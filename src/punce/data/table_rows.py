@@ -91,8 +91,10 @@ def stream_table(request: Request, batch_rows: int) -> DataStream:
             data = _from_frame(frame, part, kind, text, request, start)
             yield replace(data, notes=(*lost, *data.notes))
             start += len(frame)
+        notes.extend(note for note in table.notes if note not in notes)  # what only the whole file tells
 
-    return DataStream(kind, str(path), labels, batches, batch_rows, (*_file_notes(table), *about, *decided))
+    notes = [*_file_notes(table), *about, *decided]
+    return DataStream(kind, str(path), labels, batches, batch_rows, notes)
 
 
 def _opened(request: Request) -> TableFile:

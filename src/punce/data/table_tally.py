@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.columns.kinds import LARGEST_WHOLE, ColumnKind, column_kind, missing_values, numbers, plain_numbers
+from punce.columns.kinds import (
+    LARGEST_WHOLE,
+    ColumnKind,
+    column_kind,
+    looks_like_id,
+    missing_values,
+    numbers,
+    plain_numbers,
+)
 from punce.data.findings import DataFinding, Severity
 from punce.data.leaks import RowSample, strongest_separations
 from punce.data.row_hashes import Hashes, hash_table, hash_values
@@ -21,6 +29,7 @@ from punce.labels import Labels
 LEAK = 0.99  # at most 2 % of the unlabelled rows could be positive, if the column were honest
 FEW_HIDDEN = "hardly any unlabelled row is positive"  # no number: 2(1 − AUC) is 0 for 20 rows as for 20,000
 _ALMOST_ALL = 0.98  # as for identifiers: files joined by hand repeat some rows
+_FEWEST_NAMES, _ROWS_OF_A_NAME = 20, 50  # fewer names, or more rows of each on average, are groups: a shop, a region
 _MOSTLY_MISSING = 0.5
 _MANY_NUMBERS = 0.5  # of the values of a column that is read as categories
 
@@ -45,6 +54,8 @@ class ColumnTally:
     first: Any = None
     distinct: list[Hashes] | None = field(default_factory=list)
     """Hashes of the values while (nearly) all of them differ, else None."""
+    names: list[Hashes] = field(default_factory=list)
+    """Hashes of the values of a column that is named like an id."""
 
     def add(self, series: pd.Series[Any]) -> None:
         """Count one batch."""
@@ -68,6 +79,8 @@ class ColumnTally:
             self.rounded = self.rounded or _rounds(present, learned[~missing])
         if self.kind == "categorical" and self.rows == len(series):
             self.number_share = _number_share(present)
+        if looks_like_id(self.name) and self.kind in ("categorical", "numeric"):
+            self.names.append(np.unique(hash_values(present)))
         self._add_distinct(present)
 
     def _add_distinct(self, present: Any) -> None:
@@ -88,6 +101,14 @@ class ColumnTally:
         if self.kind == "numeric" and self.largest - self.smallest >= 2 * self.rows:
             return False  # amounts in cents differ too, but they are not dense
         return len(np.unique(np.concatenate(self.distinct))) >= max(20, _ALMOST_ALL * self.rows)
+
+    @property
+    def names_groups(self) -> bool:
+        """Named like an id, with many values of which each is in a few rows: a customer with several orders."""
+        if not self.names or self.names_rows:
+            return False
+        n_names = len(np.unique(np.concatenate(self.names)))
+        return n_names >= max(_FEWEST_NAMES, (self.rows - self.missing) / _ROWS_OF_A_NAME)
 
     def _can_name_rows(self, present: Any) -> bool:
         if self.kind in ("identifier", "categorical"):
@@ -196,6 +217,10 @@ def column_findings(tally: ColumnTally) -> Iterator[DataFinding]:
         # numbers that only look like a row's own are learned from: they may be a feature
         todo = "it will be left out" if tally.kind == "identifier" else "drop it if it says nothing else"
         yield finding("warning", "identifier", f"{what}; {todo}; --id shows it in the ranked list")
+    if tally.names_groups:
+        what = " is named like an id but its values repeat: a model may recognise a customer by it, and rows of one"
+        why = "customer are both learned from and judged by, so that the quality may be stated too high"
+        yield finding("warning", "repeated_identifier", f"{what} {why}; --drop it, or --id if it is only a name")
     if tally.unreadable:
         are = number_of(tally.unreadable, "value among numbers is", "values among numbers are")
         what = f": {are} text or infinite; what is no number counts as missing"

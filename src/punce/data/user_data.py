@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,7 +89,13 @@ class DataStream:
     """The label column alone is read whole: what a value means can depend on the other rows."""
     open: Callable[[int], Iterator[UserData]]
     batch_rows: int = BATCH_ROWS
-    notes: tuple[str, ...] = ()
+    said: Sequence[str] = ()
+    """Notes on the file; going through the batches may add some."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about how the file was read, complete once the batches have been gone through."""
+        return tuple(self.said)
 
     def batches(self, size: int | None = None) -> Iterator[UserData]:
         """The rows in order, about `size` at a time."""

@@ -59,6 +59,7 @@ CONTRADICTION = (
 )
 """Why nothing that rests on the share of positives can be estimated, where π·t > q beyond chance."""
 _NEARLY_ALL = 0.99  # of the rows
+_HARDLY_ANY = 0.01  # of the unlabelled rows
 _WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
 
@@ -390,12 +391,15 @@ def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
     notes = []
     if shares.contradict:
         notes.append(
-            f"prior × recall = {prior * shares.recall[0]:.3f} exceeds the share of unlabelled rows called positive "
-            f"({shares.called[0]:.3f}): the prior is too high, or labelled rows are easier than other positives"
+            f"share of positives × recall = {prior * shares.recall[0]:.3f} exceeds the share of unlabelled rows called "
+            f"positive ({shares.called[0]:.3f}): the share of positives is too high, or labelled rows are easier than "
+            "other positives"
         )
-    if np.mean(auc_pu > 1 - shares.prior[1:] / 2) > 0.95:
+    # Of a share near 0 a good model reaches nearly the AUC of a perfect one, and there is no room for a lower share.
+    if prior >= _HARDLY_ANY and np.mean(auc_pu > 1 - shares.prior[1:] / 2) > 0.95:
         notes.append(
             f"labelled rows are separated from unlabelled ones (AUC {auc_pu:.3f}) better than a perfect classifier "
-            f"could at prior {prior:g} ({1 - prior / 2:.3f}): the prior is too high, or they were seen in training"
+            f"could at a share of positives of {prior:.3g} (AUC {1 - prior / 2:.3f}): the share is too high, or they "
+            "were seen in training"
         )
     return tuple(notes)

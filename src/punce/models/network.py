@@ -288,9 +288,11 @@ def as_tensor(X: Any) -> Tensor:
     if x.dim() == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
         x = x.permute(0, 3, 1, 2).contiguous()
     if x.dim() not in (2, 4):
+        # scikit-learn's checks of estimators look for "Reshape your data"
+        mend = "grey pictures (n, H, W) are X[:, None]" if x.dim() == 3 else "one row is (1, d)"
         raise InputError(
             f"expected images (n, C, H, W), (n, H, W, C) or embeddings (n, d), got shape {tuple(x.shape)}. "
-            "Reshape your data: one row is (1, d)"
+            f"Reshape your data: {mend}"
         )
     if x.dim() == 4:
         return x

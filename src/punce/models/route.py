@@ -112,6 +112,8 @@ class Fitted:
     """Some of `rows` as numbers on comparable scales, to check how they were labelled. Shape: (k,) -> (k, D)."""
     are_directions: bool = False
     """Whether `features` are leading directions of images, texts or embeddings, and not columns of a table."""
+    warnings: tuple[str, ...] = ()
+    """Those of the notes that put the fit in doubt: whoever called it should not have to look for them."""
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Fitted:
         """Without the held-out rows that are not `kept`. Shape: kept (n,), by the rows of the training set."""

@@ -118,8 +118,8 @@ class TableRoute:
         settings.used["members"] = dict(self._model.weights_)
         self._keep(table.values, labels, np.arange(len(labels)), settings.random_state)
         scores = np.asarray(self._model.out_of_fold_scores_, dtype=np.float64)
-        notes += self._about_leak(table.values, labels, scores, settings.random_state)
-        fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *self._model.notes_))
+        leak = self._about_leak(table.values, labels, scores, settings.random_state)
+        fitted = Fitted(np.arange(len(labels)), scores, [], (*notes, *leak, *self._model.notes_), warnings=leak)
         return replace(fitted, features=lambda some: _dense(table.values[some], table.categorical))
 
     def score(self, X: Any) -> Floats:

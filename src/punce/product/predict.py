@@ -44,6 +44,7 @@ _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
 _PICTURES = 2048
 _EXAMPLES = re.compile(r",? (?:e\.g\.|such as) ")
 _COUNTED = re.compile(r"[\d,]+|\b(?:values?|is|are|counts?)\b")
+_OF_COLUMNS = re.compile(r"[\d,]+ columns? ")
 _NEAR = 1e-3  # a share of exactly 0 or 1 would make every probability so
 
 
@@ -291,8 +292,10 @@ class _Notes:
     """What was said about the batches, once for each thing however many batches it is in."""
 
     def __init__(self) -> None:
-        self._first: dict[str, str] = {}
+        self._first: dict[str, tuple[str, str]] = {}
+        """By what a note is about, the rows of its first batch and its text."""
         self._batches: Counter[str] = Counter()
+        self._all = 0
 
     @contextmanager
     def of_batch(self, batch: UserData, start: int) -> Iterator[None]:
@@ -302,13 +305,20 @@ class _Notes:
         warned = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         for text in dict.fromkeys([*batch.notes, *warned]):
             about = _subject(text)
-            self._first.setdefault(about, f"rows {start:,} to {start + len(batch) - 1:,}: {text}")
+            self._first.setdefault(about, (f"rows {start:,} to {start + len(batch) - 1:,}: ", text))
             self._batches[about] += 1
+        self._all += 1
 
     def lines(self) -> tuple[str, ...]:
-        later = {about: number_of(n - 1, "later batch", "later batches") for about, n in self._batches.items()}
-        more = {about: f" (and in {later[about]})" if n > 1 else "" for about, n in self._batches.items()}
-        return tuple(text + more[about] for about, text in self._first.items())
+        return tuple(self._line(about, rows, text) for about, (rows, text) in self._first.items())
+
+    def _line(self, about: str, rows: str, text: str) -> str:
+        """A note with the rows it is about, unless that is all of them: several batches count values each on its own,
+        but columns together."""
+        n = self._batches[about]
+        if n == self._all and (n == 1 or _OF_COLUMNS.match(text)):
+            return text
+        return rows + text + (f" (and in {number_of(n - 1, 'later batch', 'later batches')})" if n > 1 else "")
 
 
 def _subject(note: str) -> str:

@@ -82,8 +82,10 @@ def encoded_rows(graph: Graph, inputs: TableInputs) -> EncodedRows:
 def _refuse_unreadable(column: Column) -> None:
     again = "then fit and export again; save() keeps this model"
     if isinstance(column, DateColumn):
-        instead = "give numbers in its place, such as days since a fixed day, the month or the weekday"
-        raise InputError(f"column {column.name!r} holds dates, which an ONNX file cannot read: {instead}, {again}")
+        of_date, of_time = "days since a fixed day, the month or the weekday", "hours since midnight"
+        instead = f"give numbers in its place, such as {of_date if column.what == 'date' else of_time}"
+        what = f"column {column.name!r} holds {column.what}s"
+        raise InputError(f"{what}, which an ONNX file cannot read: {instead}, {again}")
     if isinstance(column, CategoryColumn) and "" in column.categories:
         what = "has the empty text as a category, which stands for a missing value in an ONNX file"
         raise InputError(f"column {column.name!r} {what}: write None or a word in its place, {again}")
