@@ -186,3 +186,10 @@ def test_supervised_names_the_row_with_a_missing_feature(row: int) -> None:
     features[row, 1] = torch.nan
     with pytest.raises(InputError, match=f"row {row} of the features holds a non-finite value"):
         supervised(features, labels, SupervisedConfig())
+
+
+def test_finetuning_refuses_a_batch_size_given_as_text() -> None:
+    """It divides by it before the loop looks at it."""
+    config = FinetuneConfig(epochs=1, batch_size="32")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch_size must be a whole number of at least 2, got '32'"):
+        finetune(encoder(), Embedding(), H, PU, NNPU(PRIOR), config, prior=PRIOR)
