@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from punce.encoders import MLP
 from punce.errors import InputError
@@ -193,3 +193,22 @@ def test_finetuning_refuses_a_batch_size_given_as_text() -> None:
     config = FinetuneConfig(epochs=1, batch_size="32")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="batch_size must be a whole number of at least 2, got '32'"):
         finetune(encoder(), Embedding(), H, PU, NNPU(PRIOR), config, prior=PRIOR)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("encoder", "mlp", "encoder must be an Encoder, got 'mlp'; build_encoder"),
+        ("encoder", MLP, "encoder must be an Encoder, got the class MLP; build_encoder"),
+        ("encoder", nn.Linear(4, 4), "encoder must be an Encoder, got an object of Linear; build_encoder"),
+        ("view", "embedding", "view must be a View, such as .*, got 'embedding'; build_view"),
+        ("view", Embedding, "view must be a View, such as .*, got the class Embedding; build_view"),
+        ("loss", "infonce", "loss must be a ContrastiveLoss, such as .*, got 'infonce'; build_loss"),
+        ("loss", InfoNCE, "loss must be a ContrastiveLoss, such as .*, got the class InfoNCE; build_loss"),
+    ],
+)
+def test_pretraining_refuses_names_classes_and_plain_networks(name: str, given: Any, said: str) -> None:
+    arguments: dict[str, Any] = {"encoder": encoder(), "view": Embedding(), "loss": InfoNCE()}
+    arguments |= {"X": H, "labels": PU, "config": PretrainConfig(epochs=1), name: given}
+    with pytest.raises(InputError, match=said):
+        pretrain(**arguments)
