@@ -24,6 +24,7 @@ from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import pupl
+from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.supervised import SupervisedConfig, supervised
 from punce.stages.taught import learn_from_teacher
 from punce.stages.vpu import VPUConfig, train_vpu
@@ -212,3 +213,40 @@ def test_pretraining_refuses_names_classes_and_plain_networks(name: str, given: 
     arguments |= {"X": H, "labels": PU, "config": PretrainConfig(epochs=1), name: given}
     with pytest.raises(InputError, match=said):
         pretrain(**arguments)
+
+
+ON_ROWS: dict[str, Callable[[MLP, Tensor], Any]] = {
+    "pretrain": lambda net, X: pretrain(net, Embedding(), X, PU, InfoNCE(), PretrainConfig(epochs=1)),
+    "finetune": lambda net, X: finetune(net, Embedding(), X, PU, NNPU(PRIOR), FinetuneConfig(epochs=1), prior=PRIOR),
+    "vpu": lambda net, X: train_vpu(net, Embedding(), X, PU, VPUConfig(epochs=1)),
+    "selfpu": lambda net, X: selfpu(net, Embedding(), X, PU, SelfPUConfig.in_proportion(1), prior=PRIOR),
+    "fewshot": lambda net, X: fewshot(
+        net, Embedding(), X, LABELS, None, FewshotConfig(steps=1), validation=(X[LABELS != 0], LABELS[LABELS != 0])
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", ON_ROWS.values(), ids=ON_ROWS)
+def test_rows_that_the_encoder_cannot_read_are_refused_in_words(stage: Callable[[MLP, Tensor], Any]) -> None:
+    with pytest.raises(InputError, match=r"MLP cannot read .* Embedding .*float32 \(b, 3\), .*for rows of this shape"):
+        stage(encoder(), H[:, :3])
+    with pytest.raises(InputError, match=r"float32 \(b, 4\), the weights are torch\.float64; encoder\.float\(\)"):
+        stage(encoder().double(), H)  # as torch.set_default_dtype(torch.float64) makes it
+    wrong = encoder()
+    wrong.online_head = nn.Linear(49, 1)
+    with pytest.raises(InputError, match=r"MLP\.features gives \(2, 50\) for 2 rows, but online_head reads \(2, 49\)"):
+        stage(wrong, H)
+
+
+def test_trying_the_encoder_leaves_the_callers_random_stream() -> None:
+    class Noisy(MLP):
+        def features(self, x: Tensor) -> Tensor:
+            return super().features(x) + torch.randn(())
+
+    with torch.random.fork_rng():
+        net = Noisy(4, width=0.01)
+        torch.manual_seed(5)
+        expected = torch.rand(3)
+        torch.manual_seed(5)
+        pretrain(net, Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1))
+        assert torch.equal(torch.rand(3), expected)
