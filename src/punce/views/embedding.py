@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
 from punce.views import counter
 from punce.views.plan import RowWise, as_features, check_range
 
@@ -41,8 +40,6 @@ class Embedding(RowWise):
         """Noise, then dropout. (b, d) -> (b, d)."""
         # A float32 sum depends on how threads share it, and so on the batch; a float64 sum rounded to float32 does not.
         size = x.square().mean(dim=1, keepdim=True, dtype=torch.float64).sqrt().to(torch.float32)
-        if not bool(size.isfinite().all()):
-            raise InputError("x holds a row with numbers of 1e19 and more, whose squares overflow; scale the rows down")
         noisy = x + self.noise * size * counter.bell(counter.bits(keys, x.shape[1], stream=_NOISE))
         # Noise first, then dropout: a dropped feature is exactly zero.
         kept = counter.unit_interval(counter.bits(keys, x.shape[1], stream=_DROP)) >= self.dropout
