@@ -73,6 +73,15 @@ def test_python_blocks_of_the_readme_and_the_stages_run_and_learn(number: int) -
         assert float(namespace["value"].detach()) < 5.3  # 5.5 at the first step
 
 
+def test_the_blocks_of_the_stages_run_with_an_encoder_of_ones_own() -> None:
+    torch.manual_seed(0)
+    namespace: dict[str, Any] = {"__name__": "training"}
+    for number, block in enumerate(blocks(ROOT / "docs" / "training.md", "python")[:2]):
+        exec(compile(block, f"block {number} of training.md", "exec"), namespace)
+    assert type(namespace["encoder"]) is namespace["Own"]
+    assert true_metrics(namespace["digits"].test.y_true, namespace["scores"].numpy()).accuracy > 0.75
+
+
 @pages
 def test_dotted_names_can_be_imported(page: Path) -> None:
     names = {match for span in prose_code(page) for match in re.findall(r"\bpunce(?:\.\w+)+", span)}

@@ -91,6 +91,22 @@ def test_grey_folders_stay_grey_and_deep_grey_is_scaled(tmp_path: Path) -> None:
     assert 120 <= pixels[0].mean() <= 135  # not clipped to white
 
 
+@pytest.mark.parametrize(("top", "told"), [(4_095, True), (16_383, False), (65_535, False), (0, False)])
+@pytest.mark.parametrize("form", ["tif", "png"])
+def test_deep_grey_that_fills_only_twelve_bits_is_told(top: int, told: bool, form: str, tmp_path: Path) -> None:
+    """A camera's 12 bits in 16: such a picture is read as nearly black, 0 to 15."""
+    _picture(tmp_path / "plain.png", 1, (8, 8), "L")
+    (tmp_path / "spoilt.tif").write_bytes(b"II*")
+    for k in range(2):
+        deep = np.linspace(0, top, 64).round().reshape(8, 8).astype(np.uint16)
+        Image.fromarray(deep).save(tmp_path / f"deep{k}.{form}")
+    found = [finding for finding in check(read(tmp_path)).findings if finding.code == "dark_images"]
+    assert len(found) == told
+    if told:
+        assert "largest value in those looked at is 4,095 of 65,535" in found[0].message
+        assert "(0 to 15 of 255)" in found[0].message
+
+
 @pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
 def test_a_pixel_without_data_is_black_and_changes_no_other(missing: float, tmp_path: Path) -> None:
     """Maps and scans mark so what was not measured; the whole picture was black."""

@@ -17,6 +17,7 @@ from punce.judging.ranking import auc_between
 from punce.losses import build_loss
 from punce.models.portfolio import candidates, contrastive
 from punce.models.portfolio.candidates import Candidates
+from punce.models.portfolio.directions import Directions, _shift
 from punce.models.portfolio.heads import DEFAULT, HEADS, HeadProblem
 from punce.models.portfolio.logistic import solved
 from punce.models.portfolio.memorised import (
@@ -281,3 +282,20 @@ def test_a_watch_changes_no_weight_and_a_resumed_run_has_seen_all_epochs(tmp_pat
     for name, value in plain.items():
         assert torch.equal(value, watched[name])
         assert torch.equal(value, again.weights[-1][name])
+
+
+@pytest.mark.parametrize("power", [-40, -60, -100], ids="2**{}".format)
+@pytest.mark.parametrize("n", [600, 8], ids=["tall", "wide"])
+def test_directions_of_tiny_numbers_are_those_of_ordinary_ones(power: int, n: int) -> None:
+    """Their squares are nothing in float32, so that the model ranked almost like a coin."""
+    x = _rows()[0][:n]
+    tiny = np.ldexp(x, power)
+    expected, found = Directions.fit(x, 0)(x), Directions.fit(tiny, 0)(tiny)
+    assert found.shape == expected.shape
+    assert np.allclose(np.abs(found), np.abs(expected), atol=1e-4)  # the sign of a direction means nothing
+
+
+def test_directions_of_ordinary_and_of_equal_rows_are_not_rescaled() -> None:
+    assert {_shift(np.ldexp(_rows()[0], power)) for power in (-25, 0, 40)} == {0}
+    equal = np.full((20, 3), 5, dtype=np.float32)
+    assert not Directions.fit(equal, 0)(equal).any()

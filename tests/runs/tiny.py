@@ -138,7 +138,12 @@ def linger_in_saves(seconds: float) -> None:
 def watch(encoder: Encoder, before_step: Callable[[int], None]) -> None:
     """Call back as each step begins; a forward hook leaves the training code alone."""
     numbers = count(1)
-    encoder.backbone.register_forward_pre_hook(lambda module, inputs: before_step(next(numbers)))
+
+    def begin(module: nn.Module, inputs: object) -> None:
+        if module.training:  # before the first step the stage tries whether the encoder reads the rows
+            before_step(next(numbers))
+
+    encoder.backbone.register_forward_pre_hook(begin)
 
 
 def following(options: argparse.Namespace) -> Callable[[int], None]:

@@ -127,3 +127,17 @@ def test_without_an_epoch_the_head_is_zero_and_not_a_random_one() -> None:
 def test_features_that_do_not_fit_the_labels_are_refused(features: Tensor, prior: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         probe(features, D.labels, NNPU(D.prior), CONFIG, prior=prior)
+
+
+@pytest.mark.parametrize("risk", [NNPU(D.prior), UPU(D.prior), VPU(), PvU(D.prior)])
+def test_negatives_that_the_risk_does_not_know_are_refused_by_their_row_in_the_data(risk: Risk) -> None:
+    """The first batch would else be refused, by the place of the row in it."""
+    labels = np.where(np.arange(len(D.labels)) == 321, -1, D.labels).astype(np.int8)
+    with pytest.raises(InputError, match=r"1 row is labelled negative \(-1\), first at row 321"):
+        probe(FEATURES, labels, risk, CONFIG, prior=D.prior)
+
+
+@pytest.mark.parametrize("risk", [PN(), NNPU(D.prior, known_share=0.5)])
+def test_negatives_that_the_risk_knows_are_learned_from(risk: Risk) -> None:
+    labels = np.where(np.arange(len(D.labels)) == 321, -1, D.labels).astype(np.int8)
+    assert probe(FEATURES, labels, risk, ProbeConfig(epochs=1, batch_size=256), prior=D.prior).weight.any()

@@ -15,6 +15,7 @@ from punce.stages.vpu import VPUConfig, _draw_pairs, mix_up, train_vpu
 from punce.training.batches import StratifiedBatches
 from punce.training.run import Run
 from punce.training.splits import holdout_split
+from punce.views import Text
 from tests.stages.digits import Trainer, assert_resumes_exactly, assert_same_bits, digits, small_encoder, weights_after
 
 SHORT = VPUConfig(epochs=3, batch_size=256)
@@ -156,3 +157,13 @@ def test_bad_input_is_refused(changes: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"X": d.X, "labels": d.labels, "config": SHORT} | changes
     with pytest.raises(InputError, match=message):
         train_vpu(small_encoder(), d.view, **arguments)  # type: ignore[arg-type]
+
+
+def test_rows_of_tokens_are_refused_because_they_cannot_be_mixed() -> None:
+    """The encoder would say that it reads token numbers, got float32."""
+    tokens, labels = torch.randint(0, 9, (20, 5)), np.tile([1, 0], 10).astype(np.int8)
+    encoder = small_encoder()
+    before = encoder.state_dict()["backbone.0.weight"].clone()
+    with pytest.raises(InputError, match=r"vPU mixes rows \(MixUp\), but whole numbers such as tokens cannot be mixed"):
+        train_vpu(encoder, Text(), tokens, labels, SHORT)
+    assert torch.equal(encoder.state_dict()["backbone.0.weight"], before)

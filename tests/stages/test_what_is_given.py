@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from punce.encoders import MLP
 from punce.errors import InputError
@@ -24,6 +24,7 @@ from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import pupl
+from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.supervised import SupervisedConfig, supervised
 from punce.stages.taught import learn_from_teacher
 from punce.stages.vpu import VPUConfig, train_vpu
@@ -186,3 +187,66 @@ def test_supervised_names_the_row_with_a_missing_feature(row: int) -> None:
     features[row, 1] = torch.nan
     with pytest.raises(InputError, match=f"row {row} of the features holds a non-finite value"):
         supervised(features, labels, SupervisedConfig())
+
+
+def test_finetuning_refuses_a_batch_size_given_as_text() -> None:
+    """It divides by it before the loop looks at it."""
+    config = FinetuneConfig(epochs=1, batch_size="32")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch_size must be a whole number of at least 2, got '32'"):
+        finetune(encoder(), Embedding(), H, PU, NNPU(PRIOR), config, prior=PRIOR)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("encoder", "mlp", "encoder must be an Encoder, got 'mlp'; build_encoder"),
+        ("encoder", MLP, "encoder must be an Encoder, got the class MLP; build_encoder"),
+        ("encoder", nn.Linear(4, 4), "encoder must be an Encoder, got an object of Linear; build_encoder"),
+        ("view", "embedding", "view must be a View, such as .*, got 'embedding'; build_view"),
+        ("view", Embedding, "view must be a View, such as .*, got the class Embedding; build_view"),
+        ("loss", "infonce", "loss must be a ContrastiveLoss, such as .*, got 'infonce'; build_loss"),
+        ("loss", InfoNCE, "loss must be a ContrastiveLoss, such as .*, got the class InfoNCE; build_loss"),
+    ],
+)
+def test_pretraining_refuses_names_classes_and_plain_networks(name: str, given: Any, said: str) -> None:
+    arguments: dict[str, Any] = {"encoder": encoder(), "view": Embedding(), "loss": InfoNCE()}
+    arguments |= {"X": H, "labels": PU, "config": PretrainConfig(epochs=1), name: given}
+    with pytest.raises(InputError, match=said):
+        pretrain(**arguments)
+
+
+ON_ROWS: dict[str, Callable[[MLP, Tensor], Any]] = {
+    "pretrain": lambda net, X: pretrain(net, Embedding(), X, PU, InfoNCE(), PretrainConfig(epochs=1)),
+    "finetune": lambda net, X: finetune(net, Embedding(), X, PU, NNPU(PRIOR), FinetuneConfig(epochs=1), prior=PRIOR),
+    "vpu": lambda net, X: train_vpu(net, Embedding(), X, PU, VPUConfig(epochs=1)),
+    "selfpu": lambda net, X: selfpu(net, Embedding(), X, PU, SelfPUConfig.in_proportion(1), prior=PRIOR),
+    "fewshot": lambda net, X: fewshot(
+        net, Embedding(), X, LABELS, None, FewshotConfig(steps=1), validation=(X[LABELS != 0], LABELS[LABELS != 0])
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", ON_ROWS.values(), ids=ON_ROWS)
+def test_rows_that_the_encoder_cannot_read_are_refused_in_words(stage: Callable[[MLP, Tensor], Any]) -> None:
+    with pytest.raises(InputError, match=r"MLP cannot read .* Embedding .*float32 \(b, 3\), .*for rows of this shape"):
+        stage(encoder(), H[:, :3])
+    with pytest.raises(InputError, match=r"float32 \(b, 4\), the weights are torch\.float64; encoder\.float\(\)"):
+        stage(encoder().double(), H)  # as torch.set_default_dtype(torch.float64) makes it
+    wrong = encoder()
+    wrong.online_head = nn.Linear(49, 1)
+    with pytest.raises(InputError, match=r"MLP\.features gives \(2, 50\) for 2 rows, but online_head reads \(2, 49\)"):
+        stage(wrong, H)
+
+
+def test_trying_the_encoder_leaves_the_callers_random_stream() -> None:
+    class Noisy(MLP):
+        def features(self, x: Tensor) -> Tensor:
+            return super().features(x) + torch.randn(())
+
+    with torch.random.fork_rng():
+        net = Noisy(4, width=0.01)
+        torch.manual_seed(5)
+        expected = torch.rand(3)
+        torch.manual_seed(5)
+        pretrain(net, Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1))
+        assert torch.equal(torch.rand(3), expected)

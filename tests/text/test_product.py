@@ -23,6 +23,7 @@ from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.models import Fitted, TextRoute, kind_of
 from punce.models.sentences import SentenceVectors
+from punce.models.words import WordVectors
 from punce.storage.model_file import ModelFileError
 
 FAST: dict[str, Any] = {"epochs": 6, "prior": 0.36}
@@ -221,6 +222,21 @@ def test_texts_without_spaces_are_read_by_letters(tmp_path: Path) -> None:
     assert roc_auc_score(y, classifier.scores_) > 0.9
     classifier.save(tmp_path / "model")
     assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(classifier.predict_proba(texts))
+
+
+@pytest.mark.parametrize("encoder", ["tfidf", "frozen"])
+@pytest.mark.filterwarnings("error")
+def test_texts_that_are_all_equal_are_refused(encoder: str, roberta: Path) -> None:
+    """They gave scikit-learn's "invalid value" warning and a model that ranks like a coin."""
+    model = PUClassifier(kind="text", encoder="tfidf" if encoder == "tfidf" else Transformer(roberta))
+    with pytest.raises(InputError, match="all 40 texts are equal: nothing in them tells one row from another"):
+        model.fit(["the same words each time"] * 40, np.tile([1, 0, 0, 0], 10))
+
+
+@pytest.mark.filterwarnings("error")
+def test_texts_of_equal_words_are_read_by_what_differs() -> None:
+    texts = ["the sea!", "the sea?"] * 20
+    assert len(np.unique(WordVectors().fit(texts, 0).vectors(texts).round(5), axis=0)) == 2
 
 
 def test_what_the_model_says_stays_beside_what_the_reader_says() -> None:

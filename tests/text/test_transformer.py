@@ -20,6 +20,7 @@ from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.losses import InfoNCE
 from punce.stages.pretrain import PretrainConfig, pretrain
+from punce.stages.probe import extract_features
 from punce.views import Text
 
 TEXTS = ["sun", "cold rain and mud", "the sea " * 20, "", "Üñï ☃ unseen words", "warm day"]
@@ -93,6 +94,12 @@ def test_many_texts_come_back_in_their_order(encoder: Transformer) -> None:
     assert encoder.training
     assert not embedded.requires_grad
     assert encoder.embed([]).shape == (0, 16)
+
+
+def test_no_rows_have_no_features(encoder: Transformer) -> None:
+    h = encoder.features(encoder.tokens(TEXTS)[:0])
+    assert (h.shape, h.dtype) == ((0, 16), torch.float32)
+    assert extract_features(encoder, Text(), encoder.tokens([])).shape == (0, 16)
 
 
 def test_long_texts_are_cut(roberta: Path) -> None:

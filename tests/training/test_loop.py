@@ -148,15 +148,29 @@ def test_a_checkpoint_with_other_parts_is_refused(tmp_path: Path) -> None:
     train(WithMore(), folder=tmp_path)
 
 
+GIVEN: dict[str, Any] = {"batch_size": 4, "seed": 0, "lr": 0.1, "weight_decay": 0.0, "epochs": 1}
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("seed", -1), ("seed", 0.5), ("epochs", -1), ("epochs", 1.5), ("epochs", True), ("steps", -3)]
 )
 def test_settings_that_cannot_be_counted_are_refused(name: str, value: Any) -> None:
     """A negative number of epochs would train nothing without a word."""
-    given: dict[str, Any] = {"batch_size": 4, "seed": 0, "lr": 0.1, "weight_decay": 0.0, "epochs": 1}
     with pytest.raises(InputError, match=f"{name} must be a whole number of at least 0, got {value!r}"):
-        Settings(**{**given, name: value})
-    assert Settings(**{**given, "seed": np.int64(3)}).seed == 3
+        Settings(**{**GIVEN, name: value})
+    assert Settings(**{**GIVEN, "seed": np.int64(3)}).seed == 3
+
+
+@pytest.mark.parametrize("value", ["32", 32.0, True, None, 1])
+def test_a_batch_size_that_is_no_count_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match=f"batch_size must be a whole number of at least 2, got {value!r}"):
+        Settings(**{**GIVEN, "batch_size": value})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "1", None])
+def test_a_warm_up_that_is_no_length_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match=f"warmup_epochs must be a number of at least 0, got {value!r}"):
+        Settings(**{**GIVEN, "warmup_epochs": value})
 
 
 def test_a_stage_that_shows_nothing_says_so() -> None:

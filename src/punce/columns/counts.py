@@ -20,13 +20,23 @@ def tf_idf(unit: str, **options: Any) -> TfidfVectorizer:
 
 
 def counted(texts: list[str]) -> tuple[str, TfidfVectorizer, Any]:
-    """What was counted, by what, and the TF-IDF weights: the first unit of which at least two are frequent enough."""
+    """What was counted, by what, and the TF-IDF weights: the first unit of which at least two are frequent enough.
+
+    And by which texts differ: "sun" and "sun!" are the same words.
+    """
+    refuse_equal(texts)
     # Texts of punctuation alone would be counted by letter, and say nothing.
     if any(letter.isalnum() for text in texts for letter in text):
         for unit in UNITS:
             vectorizer = tf_idf(unit, min_df=2, max_features=_MOST_UNITS)
             with suppress(ValueError):  # nothing is in two texts
                 weights = vectorizer.fit_transform(texts)
-                if weights.shape[1] > 1:
+                if weights.shape[1] > 1 and (weights.max(axis=0) != weights.min(axis=0)).nnz:
                     return unit, vectorizer, weights
     raise InputError(f"no words to learn from in {len(texts)} texts: none is in at least two of them")
+
+
+def refuse_equal(texts: list[str]) -> None:
+    """Refuse texts that do not differ, as a table of constant columns is refused."""
+    if len(texts) > 1 and len(set(texts)) == 1:
+        raise InputError(f"all {len(texts)} texts are equal: nothing in them tells one row from another")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from punce.data.embeddings import LARGEST_EMBEDDING
 from punce.data.findings import DataCheck, DataFinding
-from punce.data.image_files import EQUAL, LOOKS, ImageFiles, unreadable_message
+from punce.data.image_files import EQUAL, LOOKS, ImageFiles, brightest, unreadable_message
 from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
 from punce.data.table_tally import FEW_HIDDEN, LEAK, TableTally
@@ -21,6 +21,7 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 
 _FEW_LABELLED = 30  # below it intervals are too wide to plan with
 _SHOWN = 5
+_TWELVE_BITS = 1 << 12  # of 16: at most 16 shades of grey are left where values stay below it
 _REPEATED = 0.1  # of the unlabelled rows: as in the estimate of the prior, beyond it equal rows are no copies
 
 
@@ -63,6 +64,7 @@ class _Tally:
         self._looks: list[Hashes] = []
         self._names: list[str] = []
         self._unreadable: list[str] = []
+        self._brightest: int | None = None
         self._non_finite: list[str] = []
         self._too_large = False
         self._empty_texts = 0
@@ -94,6 +96,8 @@ class _Tally:
         self._hashes.append(hashes)
         self._looks.append(files.known[LOOKS])
         self._names += files.names
+        if (top := brightest(files.folder, files.names)) is not None:
+            self._brightest = max(top, self._brightest or 0)
 
     def _add_array(self, batch: UserData) -> None:
         values: npt.NDArray[Any] = np.asarray(batch.features)
@@ -137,6 +141,13 @@ class _Tally:
         if self._unreadable:
             message = unreadable_message(self._unreadable)
             yield DataFinding("error", "unreadable_images", message, tuple(self._unreadable))
+        if self._brightest is not None and 0 < self._brightest < _TWELVE_BITS:
+            message = (
+                f"the images have 16 bits a pixel, but the largest value in those looked at is {self._brightest:,} of "
+                f"65,535, so that they are read as nearly black (0 to {self._brightest // 257} of 255); "
+                "multiply their values (12-bit data by 16) and write them anew"
+            )
+            yield DataFinding("warning", "dark_images", message)
         if self._empty_texts:
             yield DataFinding(
                 "warning", "empty_texts", number_of(self._empty_texts, "text is empty", "texts are empty")

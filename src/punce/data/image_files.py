@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path, PurePosixPath
@@ -30,6 +31,7 @@ _DEFAULT_SIZE = 64
 _LARGEST_SIZE = 1024  # of a side
 _LARGEST_NATIVE = 128  # larger pictures are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
+_LOOKED_INTO = 16  # pictures of 16 bits whose values are read for the check
 _SHOWN = 5
 _FEW_CHUNKS = 4  # decoded in seconds: no progress is shown
 _MOST_IN_MEMORY = 1 << 30  # bytes of decoded pictures; more go to a temporary file
@@ -226,6 +228,21 @@ def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[
         except Exception:  # whatever Pillow's readers make of a spoilt header
             continue  # the check and the first load report it by name
     return sizes, modes
+
+
+def brightest(folder: Path, names: Sequence[str]) -> int | None:
+    """The largest value in the first grey pictures of 16 bits; None where there are none."""
+    from PIL import Image
+
+    tops: list[int] = []
+    for name in names[:_PROBED]:
+        with suppress(Exception), Image.open(folder / name) as picture:  # what is spoilt is reported by name elsewhere
+            is_small = picture.width * picture.height <= (Image.MAX_IMAGE_PIXELS or np.inf)
+            if picture.mode.startswith("I;16") and is_small:
+                tops.append(int(np.asarray(picture).max()))
+        if len(tops) == _LOOKED_INTO:
+            break
+    return max(tops, default=None)
 
 
 # --- Labels -----------------------------------------------------------------------------------------------------------

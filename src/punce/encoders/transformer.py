@@ -142,6 +142,8 @@ class Transformer(Encoder):
     def features(self, x: Tensor) -> Tensor:
         """Pooled last layer, in the order of the rows. Shape: int (B, L) -> (B, D)."""
         x = _checked(x)
+        if not len(x):  # transformers fails on a batch without rows
+            return self.online_head.weight.new_zeros(0, self.feature_size)
         at_once = _ROWS_AT_ONCE.get(x.device.type, _ROWS_AT_ONCE_GPU)
         if len(x) <= at_once:
             return self._pooled(x)
@@ -153,7 +155,7 @@ class Transformer(Encoder):
     def _pooled(self, x: Tensor) -> Tensor:
         """Features of a few rows, padded to the longest of them. Shape: (b, L) -> (b, D)."""
         is_token = x >= 0
-        x, is_token = (part[:, : int(is_token.sum(1).max()) if len(x) else 1] for part in (x, is_token))
+        x, is_token = (part[:, : int(is_token.sum(1).max())] for part in (x, is_token))
         ids = torch.where(is_token, x, self._tokenizer.pad_token_id).long()
         hidden: Tensor = self.backbone(input_ids=ids, attention_mask=is_token.long()).last_hidden_state
         if self.pooling == "first":

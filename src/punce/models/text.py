@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from punce.columns.counts import refuse_equal
 from punce.columns.encoder import EncodedTable, plain_columns
 from punce.columns.given import is_missing
 from punce.encoders import ENCODERS, Encoder, Transformer
@@ -52,6 +53,7 @@ class TextRoute:
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Choose how to read the texts, and return what the first prior is estimated on: embeddings, or the texts."""
         texts = as_texts(X)
+        refuse_equal(texts)
         with seeded(settings.random_state):  # a new encoder draws its projector
             encoder = _encoder_for(settings.encoder)
         if encoder is None:

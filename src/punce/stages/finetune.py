@@ -25,7 +25,7 @@ from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
 from punce.stages.probe import LinearHead, Sketch
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise
-from punce.training.loop import Batch, Judgement, Objective, TrainingConfig, Watched, train
+from punce.training.loop import Batch, Judgement, Objective, Settings, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint, weights_fingerprint
 from punce.views import View
 
@@ -165,7 +165,7 @@ def _labelled_share(config: FinetuneConfig, risk: Risk, labels: Labels) -> float
     is_separate = isinstance(risk, UPU | NNPU) or (
         isinstance(risk, PvU) and risk.prior is not None and risk.correction != "none"
     )
-    needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / config.batch_size)
+    needed = min(_LARGEST_SHARE, _FEWEST_LABELLED / Settings.of(config).batch_size)  # which refuses what is no count
     return needed if is_separate and float(np.mean(labels == POSITIVE)) < needed else None
 
 

@@ -20,7 +20,7 @@ from torch.nn.utils import skip_init
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
-from punce.labels import Labels, require_array, require_positive_and_unlabelled
+from punce.labels import NEGATIVE, Labels, require_array, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
@@ -144,6 +144,9 @@ class _Probe(Stage):
     ) -> None:
         features = checked_features(features, labels)
         require_positive_and_unlabelled(labels)
+        if bool((labels == NEGATIVE).any()):
+            # The risk itself knows whether it takes negatives; asked of all rows, it names those of the data.
+            risk.value(features.new_zeros(len(labels)), torch.from_numpy(labels.astype("int64")))
         check_prior(prior)
         self._layer = zero_linear(features.shape[1], like=features)
         super().__init__(self._layer, labels, config, features.device)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from punce.encoders import Encoder
+from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
@@ -100,6 +101,11 @@ def train_vpu(
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
     check_pu_rows(X, labels, "vPU")
+    if not view.clean(X[:1]).is_floating_point():  # pictures in whole numbers become floats there, tokens do not
+        raise InputError(
+            "vPU mixes rows (MixUp), but whole numbers such as tokens cannot be mixed; train it on embeddings of the "
+            "texts (encoder.embed), or take finetune with another risk"
+        )
     if config.from_scratch:
         reinitialise(encoder, config.seed)
     stage = _Variational(encoder, RawRows(view, X, labels), config)

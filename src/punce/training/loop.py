@@ -17,6 +17,7 @@ The loop owns batches, ranks, optimiser, schedule, finiteness, checkpoints, hist
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import Labels
 from punce.training import collectives
 from punce.training.batches import StratifiedBatches, own_part
@@ -76,11 +77,13 @@ class Settings:
     validation_share: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("seed", "epochs", "steps"):
+        for name, least in (("seed", 0), ("epochs", 0), ("steps", 0), ("batch_size", 2)):
             value = getattr(self, name)
-            is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
+            is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
             if not is_count and not (value is None and name == "steps"):
-                raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
+                raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if not (is_number(self.warmup_epochs) and 0 <= self.warmup_epochs < math.inf):
+            raise InputError(f"warmup_epochs must be a number of at least 0, got {self.warmup_epochs!r}")
 
     @classmethod
     def of(cls, config: Any, **changes: Any) -> Settings:

@@ -18,6 +18,8 @@ _ROWS_AT_ONCE = 20_000
 _MOST_ROWS = 20_000  # from which directions are learned: enough for a covariance of a few thousand features
 _WIDE, _ROWS_IF_WIDE = 4_096, 3_000  # the time grows with the cube of the lesser of rows and features
 
+_NO_SPREAD, _TINY = 2.0**-110, 2.0**-30  # distances from the mean
+
 
 @dataclass(frozen=True)
 class Directions(StoredArrays):
@@ -33,12 +35,15 @@ class Directions(StoredArrays):
         some = x[np.sort(rows)].astype(np.float32)
         mean = some.mean(axis=0)
         some = some - mean
+        shift = _shift(some)
+        np.ldexp(some, shift, out=some)
         size = min(MOST, x.shape[1], max(1, len(some) - 1))
         variance, rotation = _leading(some, size)
         kept = variance > 1e-7 * max(float(variance[-1]), 1e-30)  # directions in which rows do not differ
         kept[-1] = True
         scale = np.sqrt(max(float(variance[kept].mean()), 1e-30))
-        return cls(mean, np.ascontiguousarray((rotation[:, kept] / scale)[:, ::-1].astype(np.float32)))
+        unscaled = np.ldexp(rotation[:, kept] / scale, shift)
+        return cls(mean, np.ascontiguousarray(unscaled[:, ::-1].astype(np.float32)))
 
     def __call__(self, x: npt.NDArray[Any]) -> Values:
         """Shape: (n, D) -> (n, M)."""
@@ -47,6 +52,15 @@ class Directions(StoredArrays):
             part = np.asarray(x[k : k + _ROWS_AT_ONCE], dtype=np.float32)
             np.matmul(part - self.mean, self.rotation, out=found[k : k + _ROWS_AT_ONCE])
         return found
+
+
+def _shift(x: Values) -> int:
+    """The power of two that brings tiny numbers near 1, because their squares are nothing in float32; mostly 0.
+
+    Below the last limit the rotation would overflow: such rows count as equal.
+    """
+    largest = max(float(x.max(initial=0)), -float(x.min(initial=0)))
+    return -int(np.frexp(largest)[1]) if _NO_SPREAD < largest < _TINY else 0
 
 
 def _leading(x: Values, size: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
