@@ -14,7 +14,7 @@ import torch
 from punce.errors import WriteError
 from punce.storage.files import replacing, write_text
 from punce.storage.model_file import read_model, write_model
-from punce.storage.temporary import beside, held_temporary
+from punce.storage.temporary import beside, held_temporary, remove_left
 
 pytestmark = pytest.mark.faults
 
@@ -57,6 +57,26 @@ def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, kind: str) -
 
 
 @pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_another_process_may_sweep_between_making_and_holding(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds the temporary file, which nobody holds yet. The writer makes another one."""
+    real, swept = os.open, []
+
+    def opened(path: Path, flags: int) -> int:
+        if not swept:
+            swept.append(path)
+            remove_left(tmp_path)
+        return real(path, flags)
+
+    monkeypatch.setattr("punce.storage.temporary.os.open", opened)
+    with held_temporary(tmp_path / "a", is_folder=kind == "folder") as temporary:
+        assert temporary.exists()
+        assert not swept[0].exists()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_pipe_of_such_a_name_is_not_waited_for(tmp_path: Path) -> None:
     pipe = beside(tmp_path / "a")
     os.mkfifo(pipe)

@@ -50,9 +50,20 @@ def _made(temporary: Path, *, is_folder: bool) -> Iterator[Path | None]:
             temporary.mkdir()
         else:
             temporary.touch()
-        descriptor = os.open(temporary, os.O_RDONLY)
+        descriptor = _opened(temporary)
+        if descriptor is None:
+            yield None
+            return
         stack.callback(os.close, descriptor)
         yield temporary if not _CAN_HOLD or (_hold(descriptor) and temporary.exists()) else None
+
+
+def _opened(temporary: Path) -> int | None:
+    """A descriptor of what was made; None where another process has removed it in the moment since."""
+    try:
+        return os.open(temporary, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
 
 
 def beside(path: Path) -> Path:
