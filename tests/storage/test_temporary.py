@@ -64,11 +64,11 @@ def test_another_process_may_sweep_between_making_and_holding(
     """It finds the temporary file, which nobody holds yet. The writer makes another one."""
     real, swept = os.open, []
 
-    def opened(path: Path, flags: int, *mode: int) -> int:
+    def opened(path: Path, flags: int, *mode: int, **place: int | None) -> int:
         if flags == os.O_RDONLY and not swept:  # not where it is made
             swept.append(path)
             remove_left(tmp_path)
-        return real(path, flags, *mode)
+        return real(path, flags, *mode, **place)
 
     monkeypatch.setattr("punce.storage.temporary.os.open", opened)
     with held_temporary(tmp_path / "a", is_folder=kind == "folder") as temporary:
