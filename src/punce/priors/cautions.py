@@ -38,7 +38,10 @@ def about_scores(sample: Sample) -> list[str]:
     """Whether the scores can carry an estimate, and whether the labelled rows look like a random sample."""
     try:
         scores = sample.scores
-    except EqualScoresError:  # methods that read features alone have an answer all the same
+    except EqualScoresError:
+        if sample.X is None:  # the scores were all that there is
+            raise
+        # methods that read features alone have an answer all the same
         return [
             "all scores are equal: they cannot show whether the features tell labelled from unlabelled rows, nor "
             "whether the labelled rows are a random sample; check a few rows by hand before you believe an estimate"
