@@ -4,6 +4,7 @@
     PUNCE_DATA=... python benchmarks/images.py speed                     # results/images.json, part by part
     PUNCE_DATA=... python benchmarks/images.py memory [--most 10000]
     PUNCE_DATA=... python benchmarks/images.py folder
+    PUNCE_DATA=... python benchmarks/images.py scratch
     PUNCE_DATA=... python benchmarks/images.py cifar [--rows 10000] [--seconds 800]      # results/images_cifar.jsonl
     python benchmarks/pages.py                                           # the tables of docs/images.md
 
@@ -14,7 +15,8 @@ the bare encoder on tensors that are ready; CPU time of one thread, in turns, so
 
 `folder`: 600 CIFAR-10 pictures enlarged to photographs of all forms (JPEG, PNG, GIF, WebP; grey, RGBA, CMYK, 16 bits;
 turned by EXIF; one of 6000 × 4000, one cut off), 120 vehicles labelled; seconds from `punce fit` to its page, and
-whether what it claims about the unlabelled pictures holds, for five labelled sets.
+whether what it claims about the unlabelled pictures holds, for five labelled sets. `scratch`: the same
+without a pretrained encoder, for one.
 
 `cifar`: vehicles against animals, frozen features at 96 pixels, PUClassifier's default on some labelled vehicles among
 10,000 or 50,000 rows; accuracy and AUC on the 10,000 test pictures. The encoder was trained on ImageNet *with labels*:
@@ -199,11 +201,13 @@ def memory(most: int) -> None:
 # A folder of everything -----------------------------------------------------------------------------------------------
 
 
-def fit_folder(folder: Path, out: Path, image_cache: Path) -> float:
+def fit_folder(folder: Path, out: Path, image_cache: Path, *, from_scratch: bool = False) -> float:
     began = time.perf_counter()
     command = [sys.executable, "-m", "punce", "fit", str(folder), "--skip-unreadable", "--out", str(out)]
     env = {**os.environ, "XDG_CACHE_HOME": str(image_cache)}
     env.pop("PUNCE_IMAGE_ENCODER", None)
+    if from_scratch:
+        env["PUNCE_IMAGE_ENCODER"] = ""
     subprocess.run(command, check=True, env=env, capture_output=True)
     return time.perf_counter() - began
 
@@ -232,7 +236,7 @@ def claims(out: Path, truth: dict[str, bool]) -> dict[str, Any]:
     }
 
 
-def folder(sets: int = 5) -> None:
+def folder(sets: int = 5, *, from_scratch: bool = False) -> None:
     data = load("cifar10")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
@@ -246,12 +250,13 @@ def folder(sets: int = 5) -> None:
             labelled = np.random.default_rng(seed).permutation(positives)[:120]
             lines = "".join(f"{name},1\n" for name in labelled)
             (work / "photos" / "labels.csv").write_text("file,label\n" + lines)
-            seconds = fit_folder(work / "photos", work / f"run{seed}", work / "cache")
+            seconds = fit_folder(work / "photos", work / f"run{seed}", work / "cache", from_scratch=from_scratch)
             found.append({"seed": seed, "seconds": round(seconds, 1), **claims(work / f"run{seed}", truth)})
             print(found[-1], flush=True)
     held = [one[name]["holds"] for one in found for name in ("prior", "recall", "precision", "accuracy")]
     held = [holds for holds in held if holds is not None]  # what cannot be estimated is not claimed
-    keep("folder", {"first_seconds": found[0]["seconds"], "held": f"{sum(held)} of {len(held)}", "sets": found})
+    part = "folder from scratch" if from_scratch else "folder"
+    keep(part, {"first_seconds": found[0]["seconds"], "held": f"{sum(held)} of {len(held)}", "sets": found})
 
 
 # CIFAR-10 ------------------------------------------------------------------------------------------------------------
@@ -309,7 +314,7 @@ def cifar(rows: int, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["speed", "memory", "folder", "cifar"])
+    parser.add_argument("part", choices=["speed", "memory", "folder", "scratch", "cifar"])
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=10_000, choices=list(ROWS))
     parser.add_argument("--seconds", type=float, default=800)
@@ -319,6 +324,7 @@ def main() -> None:
         "speed": speed,
         "memory": lambda: memory(given.most),
         "folder": folder,
+        "scratch": lambda: folder(1, from_scratch=True),
         "cifar": lambda: cifar(given.rows, given.seconds),
     }
     jobs[given.part]()
