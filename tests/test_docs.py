@@ -117,6 +117,11 @@ def test_modules_that_are_run_can_be_imported(page: Path) -> None:
 
 
 @pages
+def test_no_page_holds_the_marks_of_a_merge(page: Path) -> None:
+    assert not re.findall(r"^(?:<{7}|>{7}|={7}$).*", page.read_text(), flags=re.MULTILINE)
+
+
+@pages
 def test_links_lead_somewhere(page: Path) -> None:
     prose = "\n".join(re.sub(r"`[^`]*`", "", line) for kind, line in parts(page) if kind is None)
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", prose) if "://" not in link]
