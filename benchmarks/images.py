@@ -11,7 +11,7 @@
 `speed`: pictures a second of `punce predict`, from JPEG files to a file of scores with nothing in the cache, against
 the bare encoder on tensors that are ready; CPU time of one thread, in turns, so that other processes do not count.
 
-`memory`: the peak of `punce predict` in a process of its own, for folders of 1,000 to 10,000 pictures.
+`memory`: the peak of `punce predict` in a process of its own, for folders of 1,000 to --most pictures.
 
 `folder`: 600 CIFAR-10 pictures enlarged to photographs of all forms (JPEG, PNG, GIF, WebP; grey, RGBA, CMYK, 16 bits;
 turned by EXIF; one of 6000 × 4000, one cut off), 120 vehicles labelled; seconds from `punce fit` to its page, and
@@ -191,10 +191,10 @@ def memory(most: int) -> None:
         os.environ["XDG_CACHE_HOME"] = str(work / "cache")
         X, y = data.train.X[:500], (data.train.y_true[:500] == 1) & (np.random.default_rng(0).random(500) < 0.5)
         PUClassifier(encoder=encoder_name(), prior=0.25).fit(X, y.astype(int)).save(work / "model")
-        found = {}
-        for n in (1_000, 3_000, 10_000, 50_000):
+        found, pixels = {}, np.concatenate([data.train.X, data.train.X[..., ::-1]])  # mirrored: no file twice
+        for n in (1_000, 3_000, 10_000, 30_000, 100_000):
             if n <= most:
-                found[f"{n}"] = peak_of(work / "model", write_jpegs(work / f"{n}" / "pictures", data.train.X[:n], None))
+                found[f"{n}"] = peak_of(work / "model", write_jpegs(work / f"{n}" / "pictures", pixels[:n], None))
     keep("memory", found)
 
 
