@@ -39,7 +39,8 @@ from punce.judging.gap import (
     standard_columns,
     with_bumps,
 )
-from punce.judging.metrics import MixMetrics, PUMetrics
+from punce.judging.metrics import PUMetrics
+from punce.judging.mixes import MixMetrics
 from punce.judging.ranking import auc_between
 from punce.judging.used_prior import given_prior, is_given, told_of_width
 from punce.labels import POSITIVE, UNLABELLED, Labels

@@ -34,7 +34,7 @@ from punce.data.image_files import ImageFiles
 from punce.errors import InputError, number_of
 from punce.judging.estimates import Estimate
 from punce.judging.judgement import Mix
-from punce.judging.metrics import MixMetrics
+from punce.judging.mixes import MixMetrics
 from punce.judging.used_prior import is_given, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
