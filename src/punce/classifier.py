@@ -40,6 +40,7 @@ from punce.labels import (
 from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.configs import plain, plain_configs
+from punce.models.copies import about_copies
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
@@ -228,6 +229,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self._warn(*notes, rows.note, about_few_labelled(labels))
         self._warn(about_scorers(plain_rows(y), rows), kind=ScorerWarning)
         prepared = self._route.prepare(X, settings)
+        self._warn(about_copies(prepared, labels))
         self.first_prior_ = first_prior(prepared, rows.codes, self.prior, self.scenario, seed=self.seed_)
         prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))
         fitted = self._route.fit(X, labels, replace(settings, prior=prior))
