@@ -21,8 +21,8 @@ from punce.errors import InputError
 from punce.judging.drift import SeenColumns
 from punce.judging.estimates import Estimate
 from punce.judging.judgement import JudgedScores, Judgement, judge_fit
-from punce.judging.labelling import by_propensity
 from punce.judging.new_rows import NOTHING_KEPT, Seen
+from punce.judging.propensity import Thinned, by_propensity
 from punce.judging.ranking import ranking_score
 from punce.judging.shift import count
 from punce.judging.thresholds import Rule, check_rule
@@ -40,6 +40,7 @@ from punce.labels import (
 from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.configs import plain, plain_configs
+from punce.models.copies import about_copies
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
@@ -54,7 +55,6 @@ from punce.options import (
     describe,
     resolved,
 )
-from punce.priors import PriorEstimate
 from punce.scenario import Scenario, Target
 from punce.training.cpus import limited_threads
 from punce.training.random_stream import check_random_state, drawn_seed
@@ -229,20 +229,19 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self._warn(*notes, rows.note, about_few_labelled(labels))
         self._warn(about_scorers(plain_rows(y), rows), kind=ScorerWarning)
         prepared = self._route.prepare(X, settings)
-        self.first_prior_ = self._first_prior(prepared, rows.codes)
+        self._warn(about_copies(prepared, labels))
+        self.first_prior_ = first_prior(prepared, rows.codes, self.prior, self.scenario, seed=self.seed_)
         prior = rows.diluted(prior_to_learn_with(self.first_prior_, prepared, rows.codes, self.seed_))
         fitted = self._route.fit(X, labels, replace(settings, prior=prior))
         self.history_, self.notes_ = fitted.history, fitted.notes
         self.ran_ = {"way": describe(way, self._asked()), **settings.used}
         self._warn(*fitted.warnings, *about_known(self.ran_, rows.counts))
-        judged_by = fitted.only(kept)
-        if propensity is not None:  # the first estimate saw all labelled rows
-            self.first_prior_ = self._first_prior(None, rows.codes[judged_by.rows], judged_by.scores)
+        thinned = Thinned(rows.codes, kept, self.scenario)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            judged = self._judge(judged_by, rows)
+            judged = self._judge(fitted.only(thinned.rows), rows, thinned)
             self._warn(*self.prior_.warnings, *judged.warnings)
         self._keep_scores(fitted, X, len(labels))
-        self._remember_rows(judged, X, rows, kept)
+        self._remember_rows(judged, X, thinned)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:
@@ -260,9 +259,6 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         """Tell whoever called fit, at their line: the frames are this one, _learn, fit and theirs."""
         for text in filter(None, texts):
             warnings.warn(text, kind, stacklevel=4)
-
-    def _first_prior(self, X: Any, codes: Labels, scores: Floats | None = None) -> PriorEstimate:
-        return first_prior(X, codes, self.prior, self.scenario, scores=scores, seed=self.seed_)
 
     def _asked(self) -> dict[str, Any]:
         """The parameters, with the loss and the risk that "auto" stands for on these rows."""
@@ -284,25 +280,32 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
             truths=truths,
         )
 
-    def _judge(self, fitted: Fitted, rows: RowLabels) -> Judgement:
+    def _judge(self, fitted: Fitted, rows: RowLabels, thinned: Thinned) -> Judgement:
         """Probabilities, threshold and quality, all from rows no stage had seen."""
+        codes, first = thinned.codes[fitted.rows], self.first_prior_
+        if not thinned.kept.all():  # the first estimate saw all labelled rows
+            prior = thinned.given(self.prior)
+            first = first_prior(None, codes, prior, self.scenario, scores=fitted.scores, seed=self.seed_)
         judged, self.labelling_ = judge_fit(
             fitted.scores,
-            rows.codes[fitted.rows],
-            self.first_prior_,
+            codes,
+            first,
             self.threshold,
             labelling=self.labelling,
             features=fitted.features,
             are_directions=fitted.are_directions,
-            shares=rows.shares,
+            shares=thinned.shares,
             scenario=self.scenario,
             target=self.target,
             sees_more=fitted.sees_more,
             seed=self.seed_,
-            people=JudgedScores.of(fitted.scores, rows.codes[fitted.rows], rows.truths[fitted.rows]),
-            has_all=bool(np.isin(np.flatnonzero(rows.codes == UNLABELLED), fitted.rows).all()),
+            people=JudgedScores.of(fitted.scores, codes, rows.truths[fitted.rows]),
+            has_all=bool(np.isin(np.flatnonzero(thinned.codes == UNLABELLED), fitted.rows).all()),
         )
-        self.prior_, self.second_prior_, self.both_prior_ = judged.prior, judged.second_prior, judged.both_prior
+        self.prior_, self.first_prior_ = map(thinned.among_unlabelled, (judged.prior, first))
+        self.second_prior_, self.both_prior_ = (
+            None if own is None else thinned.among_unlabelled(own) for own in (judged.second_prior, judged.both_prior)
+        )
         self._calibrator, self.threshold_ = judged.calibrator, judged.threshold
         self.held_out_, self.metrics_ = judged.held_out, judged.metrics
         return judged
@@ -315,10 +318,10 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self.decision_scores_ = self._calibrator.margin(scores, self.threshold_)
         self._n_features_out = int(self._route.embed(X.iloc[:1] if hasattr(X, "iloc") else X[:1]).shape[1])
 
-    def _remember_rows(self, judged: Judgement, X: Any, rows: RowLabels, kept: npt.NDArray[np.bool_]) -> None:
+    def _remember_rows(self, judged: Judgement, X: Any, thinned: Thinned) -> None:
         """Counts of the rows, to compare new ones with: positives are those that the judgement rests on."""
-        shares = rows.shares if self.scenario == "single_set" else (0.0, 0.0)
-        columns = SeenColumns.of(self._route.looked_at(X), rows.codes, self.seed_, kept)
+        shares = thinned.shares if self.scenario == "single_set" else (0.0, 0.0)
+        columns = SeenColumns.of(self._route.looked_at(X), thinned.codes, self.seed_, thinned.rows)
         self._seen: Seen | None = Seen.of(judged.scores, judged.calibrator, judged.prior, shares, columns)
 
     # Using -------------------------------------------------------------------------------------------------------

@@ -100,3 +100,16 @@ def test_labels_that_say_something_else_are_contradicted_and_others_combined() -
     assert agreed.high - agreed.low == pytest.approx(0.14 / np.sqrt(2))
     assert agreed_share(Estimate(0.05, 0.03, 0.07), found.share) == found.share
     assert agreed_share(None, found.share) == found.share
+
+
+def test_rows_that_a_later_round_took_out_of_a_stratum_do_not_raise_what_an_earlier_one_says() -> None:
+    """20 of 100 rows are positive. Random rows say so; then a better classifier finds all 18 that are left."""
+    one, two = (
+        Strata(np.zeros(100, dtype=int), np.array([False])),
+        Strata(np.arange(100) // 20, np.zeros(5, dtype=bool)),
+    )
+    first, second = np.r_[0, 1, 50:58], np.r_[2:20, 30, 31, 45, 46, 60, 61, 90, 91]
+    samples = [Sample(one, first, first < 20), Sample(two, second, second < 20)]
+    for some in (samples[:1], samples):
+        found = audit(some, np.zeros(100, dtype=bool), np.full(100, 0.2))
+        assert found.share.value == pytest.approx(0.2, abs=0.001)

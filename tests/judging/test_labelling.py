@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from punce.classifier import ClassifierWarning, PUClassifier
@@ -15,7 +14,6 @@ from punce.judging.gap import Smoother, split_near, split_without_gap, standard_
 from punce.judging.labelling import (
     LabellingCheck,
     by_groups,
-    by_propensity,
     check_labelling,
     widened,
     widened_prior,
@@ -221,26 +219,6 @@ def test_groups_take_the_place_of_labels_that_prefer_some() -> None:
     assert (own == 1).mean() == pytest.approx(prior.value / (1 + prior.value), abs=0.01)
     with pytest.raises(InputError, match="fall into two groups"):
         by_groups(scores, labels, prior, "single_set", None, 0)
-
-
-def test_labelled_rows_are_thinned_to_a_random_sample_by_their_propensity() -> None:
-    x, y = rows(0)
-    weight = np.exp(x[:, 0] - x[y, 0].mean())
-    labels = labelled(y, weight, 0)
-    kept, weights = by_propensity(labels, weight, None, seed=0)
-    assert weights is not None
-    assert kept[labels == 0].all()
-    assert kept[labels == 1].mean() == pytest.approx((weight[labels == 1].min() / weight[labels == 1]).mean(), abs=0.15)
-    assert weights[labels == 1].mean() == pytest.approx(1.0)
-    # The preferred column, weighted, has the mean that it has in all positives.
-    assert np.average(x[labels == 1, 0], weights=weights[labels == 1]) == pytest.approx(x[y, 0].mean(), abs=0.3)
-    assert x[labels == 1, 0].mean() > x[y, 0].mean() + 0.5
-    # Of unlabelled rows it need not be known.
-    gaps = pd.Series(np.where(labels == 1, weight, np.nan)).astype("Float64").astype(object)
-    assert np.array_equal(by_propensity(labels, gaps, None, seed=0)[0], kept)
-    for wrong in (np.ones(3), np.zeros(N), np.full(N, np.nan), ["high"] * N, pd.Series(["high"] * N)):
-        with pytest.raises(InputError, match="propensity"):
-            by_propensity(labels, wrong, None, seed=0)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from punce.errors import InputError
-from punce.judging.metrics import auc_between
+from punce.judging.ranking import auc_between
 from punce.models.portfolio.ridge import Ridge, chances
 from punce.models.tabular.kernel import Kernel
 from punce.models.tabular.model import TabularPU, stratified_folds

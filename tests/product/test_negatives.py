@@ -13,7 +13,7 @@ import pytest
 from punce import PUClassifier
 from punce.classifier import ClassifierWarning, ScorerWarning
 from punce.errors import InputError
-from punce.judging.labelling import by_propensity
+from punce.judging.propensity import by_propensity
 from punce.models.known_rows import known_share, known_weight
 from punce.product.fit import _about_seen, _fit
 
@@ -82,6 +82,9 @@ def test_new_rows_are_compared_with_the_labelled_rows_that_propensities_keep() -
     clf = PUClassifier(prior=0.3, random_state=0).fit(X, y, propensity=propensity)
     assert clf._seen is not None
     assert kept < (y == 1).sum()
+    assert clf.prior_.value == clf.first_prior_.value == pytest.approx(0.3)
+    assert clf.prior_.population_prior == pytest.approx(((y == 1).sum() + 0.3 * (y == 0).sum()) / len(y))
+    assert clf.metrics_.population.prior == pytest.approx(clf.prior_.population_prior)
     assert clf._seen.scores.positive.sum() == kept
     assert (clf._seen.columns.positive.sum(axis=1) == kept).all()
 

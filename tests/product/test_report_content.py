@@ -14,7 +14,8 @@ import pytest
 from punce.columns.encoder import TableEncoder
 from punce.data import UserData, check
 from punce.judging.estimates import Estimate
-from punce.judging.metrics import CONTRADICTION, pu_metrics
+from punce.judging.metrics import pu_metrics
+from punce.judging.mixes import CONTRADICTION
 from punce.judging.used_prior import assumed_prior, given_prior
 from punce.labels import POSITIVE
 from punce.product.fit import FitOutcome, run_fit

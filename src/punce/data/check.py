@@ -13,7 +13,7 @@ from punce.data.embeddings import LARGEST_EMBEDDING
 from punce.data.findings import DataCheck, DataFinding
 from punce.data.image_files import EQUAL, LOOKS, ImageFiles, brightest, unreadable_message
 from punce.data.leaks import RowSample, separation
-from punce.data.row_hashes import Hashes, count_duplicates, hash_array, hash_bytes, hash_texts
+from punce.data.row_hashes import Hashes, about_repeated, count_duplicates, hash_array, hash_bytes, hash_texts
 from punce.data.table_tally import FEW_HIDDEN, LEAK, TableTally
 from punce.data.user_data import DataStream, UserData
 from punce.errors import InputError, number_of
@@ -239,16 +239,9 @@ def _equal_rows(code: str, what: str, first: npt.NDArray[np.intp], by_chance: st
 
 
 def _repeated(positive: Hashes, unlabelled: int) -> list[DataFinding]:
-    """Labelled rows that stand in the table several times; `unlabelled` rows equal one of them.
-
-    Rows of few values repeat by chance. Then unlabelled rows repeat the labelled ones at least as often.
-    """
-    copies = len(positive) - len(np.unique(positive))
-    if copies <= max(_REPEATED * len(positive), unlabelled):
-        return []
-    what = f"{copies:,} of {len(positive):,} labelled rows are copies of another labelled row"
-    why = "a copy in training makes the held-out one look easy, and every number too good; keep one of each"
-    return [DataFinding("warning", "repeated", f"{what}: {why}")]
+    """Labelled rows that stand in the table several times; `unlabelled` rows equal one of them."""
+    said = about_repeated(positive, lambda: unlabelled)
+    return [DataFinding("warning", "repeated", said)] if said else []
 
 
 def _count(labels: Labels | None, value: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from punce.labels import POSITIVE, UNLABELLED, Labels
 
 Hashes = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+_REPEATED = 0.1  # of the labelled rows: fewer copies among them change no number much
 
 
 def hash_table(frame: pd.DataFrame, left_out: Collection[str]) -> Hashes:
@@ -64,3 +65,15 @@ def count_duplicates(hashes: Hashes, labels: Labels, label: int = UNLABELLED) ->
     # By sorting: the other way, which NumPy takes where few values lie close together, overflows in NumPy 2.0.
     rows = np.flatnonzero(np.isin(hashes, hashes[labels == POSITIVE], kind="sort") & (labels == label))
     return len(rows), rows[:5]
+
+
+def about_repeated(positive: Hashes, unlabelled: Callable[[], int]) -> str:
+    """What to tell a person whose labelled rows stand among the rows several times; empty where hardly one does.
+
+    Rows of few values repeat by chance. Then `unlabelled` rows equal a labelled one at least as often.
+    """
+    copies = len(positive) - len(np.unique(positive))
+    if copies <= _REPEATED * len(positive) or copies <= unlabelled():
+        return ""
+    what = f"{copies:,} of {len(positive):,} labelled rows are copies of another labelled row"
+    return f"{what}: a copy in training makes the held-out one look easy, and every number too good; keep one of each"

@@ -55,12 +55,17 @@ def audit(samples: Sequence[Sample], called: Flags, probability: Floats, seed: i
     """Estimates for all rows of the strata. Shape: called and probability (N,), of the classifier that is audited.
 
     Every sample gives its own estimates, because rows of one stratum had the same chance and rows of another had not;
-    they are averaged by their variances. The calls divide the strata of earlier classifiers further.
+    they are averaged by their variances. The calls divide the strata of earlier classifiers further. The samples are in
+    the order in which they were drawn: each was drawn by chance from the rows that no earlier one had taken, which is
+    what it stands for (Raj 1956). Rows of later samples were taken out of its strata by other scores, not by chance.
     """
     rng = np.random.default_rng(seed)
     known = _Known(len(called), samples)
     curves = _curves(probability[known.rows], known.is_positive[known.rows], rng)
-    by_sample = [_quantities(_positives(one, known, called, probability, curves, rng), called) for one in samples]
+    by_sample = []
+    for k, one in enumerate(samples):
+        then = _Known(len(called), samples[: k + 1])
+        by_sample.append(_quantities(_positives(one, then, called, probability, curves, rng), called))
     found = {name: _estimate(_combined([numbers[name] for numbers in by_sample])) for name in QUANTITIES}
     positives = int(known.is_positive.sum())
     if not positives:
@@ -71,7 +76,7 @@ def audit(samples: Sequence[Sample], called: Flags, probability: Floats, seed: i
 
 
 class _Known:
-    """The rows that anybody judged. Shape: is_known and is_positive (N,)."""
+    """The rows of some samples. Shape: is_known and is_positive (N,)."""
 
     def __init__(self, n_rows: int, samples: Sequence[Sample]) -> None:
         self.rows = np.concatenate([one.rows for one in samples])

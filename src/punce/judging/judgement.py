@@ -177,16 +177,10 @@ def judge(
     `has_all`: every unlabelled row is among the held-out ones, as in a table, whose scores are out of fold.
     """
     p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
-    learned = _learned_prior(scores, labels, scenario, seed)
-    second = None if is_given(first) else learned
-    without = combine(first, second if sees_more else None)
-    both = prior_from_both(p, u, n, without) if len(n) else None
-    prior = combine(without, both)
-    population = Mix(usable_prior(prior), labelled_share, negative_share)
-    if both is not None and scenario == "single_set":
-        prior = replace(prior, population_prior=population.share)
+    priors = _Priors.of(scores, labels, first, scenario, sees_more, seed)
+    population = Mix(usable_prior(priors.used), labelled_share, negative_share)
     is_population = target == "population" and scenario == "single_set"  # in case_control U is the population
-    mix = replace(population if is_population else Mix(usable_prior(prior), 0.0), judged=people)
+    mix = replace(population if is_population else Mix(population.prior, 0.0), judged=people)
     calibrator, threshold = _decide(p, u, n, mix, rule)
     calls, held_out = cross_fitted(p, u, n, mix, rule, calibrator.method, seed)
     calls = replace(calls, at_hand=calibrator.probability(u) >= threshold, are_all=has_all)
@@ -194,30 +188,79 @@ def judge(
         p,  # scores rank without the ties that probabilities can have
         u,
         mix.prior,
+        threshold=threshold,
         calls=calls,
         scenario=scenario,
         target=target,
         labelled_share=labelled_share,
         negative_scores=n if len(n) else None,
         negative_share=negative_share,
-        prior_interval=usable_interval(prior),
-        unknown=prior.reason,
+        prior_interval=usable_interval(priors.used),
+        unknown=priors.used.reason,
         confidence=CONFIDENCE,
         random_state=seed,
     )
-    noted: tuple[str, ...] = (
-        contradiction(first, learned, len(p)) if is_given(first) else _about_priors(first, second, without),
-        "" if both is None else disagreement(without, both),
-        _missed(rule, calibrator, (p, u, n), mix),
-    )
+    noted = [*priors.notes(len(p)), _missed(rule, calibrator, (p, u, n), mix)]
+    if not metrics.unknown:  # which says it already, and more
+        noted.append(_about_collapse(p, u, calibrator, threshold))
+    prior = priors.told(population if scenario == "single_set" else None, metrics.unknown)
+    own, said = {"positive": p, "unlabelled": u}, tuple(filter(None, noted))
+    return Judgement(prior, priors.second, priors.both, calibrator, threshold, held_out, own, metrics, said)
+
+
+@dataclass(frozen=True)
+class _Priors:
+    """The estimates of the share that a judgement has: `learned` by the held-out scores, `both` by the negatives, too.
+
+    `without` is the share without the labelled negatives, `used` that of everything.
+    """
+
+    first: PriorEstimate
+    learned: PriorEstimate | None
+    without: PriorEstimate
+    both: PriorEstimate | None
+    used: PriorEstimate
+
+    @classmethod
+    def of(
+        cls, scores: Floats, labels: Labels, first: PriorEstimate, scenario: Scenario, sees_more: bool, seed: int
+    ) -> _Priors:
+        """From the arguments of :func:`judge`."""
+        p, u, n = (scores[labels == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
+        learned = _learned_prior(scores, labels, scenario, seed)
+        without = combine(first, learned if sees_more else None)  # which leaves a given one as it is
+        both = prior_from_both(p, u, n, without) if len(n) else None
+        return cls(first, learned, without, both, combine(without, both))
+
+    @property
+    def second(self) -> PriorEstimate | None:
+        """The learned one, where the first is an estimate as well."""
+        return None if is_given(self.first) else self.learned
+
+    def told(self, population: Mix | None, unknown: str) -> PriorEstimate:
+        """The used one as a person is told of it. Labelled negatives are a part of the `population`, if it is one.
+
+        What is `unknown` of the quality is so of the share: in the file of numbers it must not look like an estimate.
+        """
+        prior = self.used
+        if self.both is not None and population is not None:
+            prior = replace(prior, population_prior=population.share)
+        return unsupported(prior, unknown) if unknown else prior
+
+    def notes(self, n_labelled: int) -> tuple[str, str]:
+        """What to tell a person where they disagree; `n_labelled` is the number of held-out labelled rows."""
+        return (
+            contradiction(self.first, self.learned, n_labelled)
+            if is_given(self.first)
+            else _about_priors(self.first, self.second, self.without),
+            "" if self.both is None else disagreement(self.without, self.both),
+        )
+
+
+def _about_collapse(p: Floats, u: Floats, calibrator: PUCalibrator, threshold: float) -> str:
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
-    if not metrics.unknown and (reason := collapse_reason(p, u, cut)):  # unknown says it already, and more
-        noted = (*noted, f"the classifier does not tell rows apart: {reason}")
-    metrics = replace(metrics, threshold=threshold)
-    if metrics.unknown:  # the share too: in the file of numbers it must not look like an estimate
-        prior = unsupported(prior, metrics.unknown)
-    own = {"positive": p, "unlabelled": u}
-    return Judgement(prior, second, both, calibrator, threshold, held_out, own, metrics, tuple(filter(None, noted)))
+    reason = collapse_reason(p, u, float(cut))
+    return f"the classifier does not tell rows apart: {reason}" if reason else ""
 
 
 def _missed(rule: Rule, calibrator: PUCalibrator, groups: tuple[Floats, Floats, Floats], mix: Mix) -> str:

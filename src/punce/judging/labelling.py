@@ -39,10 +39,11 @@ from punce.judging.gap import (
     standard_columns,
     with_bumps,
 )
-from punce.judging.metrics import MixMetrics, PUMetrics
+from punce.judging.metrics import PUMetrics
+from punce.judging.mixes import MixMetrics
 from punce.judging.ranking import auc_between
-from punce.judging.used_prior import FEWEST_LABELLED, given_prior, is_given, told_of_width
-from punce.labels import POSITIVE, UNLABELLED, Labels, floats_of
+from punce.judging.used_prior import given_prior, is_given, told_of_width
+from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
 from punce.scenario import Scenario
 
@@ -301,31 +302,3 @@ def by_groups(
     low, high = min(shares) / _SLACK_SHARE, min(1.0, max(shares) * _SLACK_SHARE)
     estimate = replace(given_prior(shares[middle], labels, scenario), low=low, high=high, method="groups")
     return np.concatenate([u, p]), own, prior if is_given(prior) else estimate
-
-
-def by_propensity(
-    labels: Labels, propensity: npt.ArrayLike | None, weights: Floats | None, seed: int
-) -> tuple[Flags, Floats | None]:
-    """Rows to estimate and judge by, and weights to train with, where the chance to be labelled is known.
-
-    `propensity` is the chance of each labelled row to be labelled, up to a factor. Kept are every unlabelled row, and
-    labelled rows with a probability inverse to theirs: chance to be labelled times chance to be kept is the same for
-    all, which makes them a random sample of the positives. Training uses all of them, with inverse weights.
-    """
-    if propensity is None:
-        return np.ones(len(labels), dtype=bool), weights
-    chance, is_p = floats_of(propensity, "propensity"), labels == POSITIVE
-    if chance.shape != labels.shape:
-        raise InputError(f"propensity must be one number for each of {len(labels)} rows, got shape {chance.shape}")
-    if not (np.isfinite(chance[is_p]).all() and (chance[is_p] > 0.0).all()):
-        raise InputError("propensity must be above 0 for every labelled row: each was labelled")
-    inverse = np.where(is_p, chance[is_p].min() / np.where(is_p, chance, 1.0), 1.0)
-    # A stream of its own: a simulation may have drawn the labels from that of the same seed.
-    keep = np.random.default_rng((seed, 1)).random(len(labels)) < inverse
-    if (keep & is_p).sum() < FEWEST_LABELLED:
-        raise InputError(
-            f"{int((keep & is_p).sum())} labelled rows are left when the likely ones are thinned out: the smallest "
-            "propensities are far below the others; raise them, at the price of some bias"
-        )
-    training = np.where(is_p, inverse / inverse[is_p].mean(), 1.0)
-    return keep, training if weights is None else training * weights

@@ -29,23 +29,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError, number_of
-from punce.judging.calls import Calls, Floats, Most, Shares
-from punce.judging.estimates import Estimate, estimate_of, stated
+from punce.judging.calls import Calls, Floats, Shares
+from punce.judging.estimates import Estimate
+from punce.judging.mixes import MixMetrics, counted_mix, mix_by_u, recall_of
 from punce.judging.ranking import (
     auc_between,
+    auc_of,
     checked_column,
-    corrected_auc_draws,
+    counted_auc,
     is_beyond_chance,
     prior_draws,
     score_pair,
-    weighted_auc,
 )
 from punce.notebook import html_table
 from punce.scenario import Scenario, Target, check_prior, check_scenario
@@ -54,24 +55,7 @@ Basis = Literal["pu", "pnu"]
 
 FEWEST_NEGATIVES = 30
 """Held-out labelled negatives from which on they are the basis of the metrics; fewer say less than U does."""
-CONTRADICTION = (
-    "more positives are called than rows: the share of positives is too high, or labelled rows are easier than others"
-)
-"""Why nothing that rests on the share of positives can be estimated, where π·t > q beyond chance."""
-_NEARLY_ALL = 0.99  # of the rows
 _HARDLY_ANY = 0.01  # of the unlabelled rows
-_WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
-
-
-@dataclass(frozen=True)
-class MixMetrics:
-    """Metrics over one mix of rows, in which `prior` is the share of positives and `called` the share called so."""
-
-    prior: float
-    called: Estimate
-    precision: Estimate
-    accuracy: Estimate
-    f1: Estimate
 
 
 @dataclass(frozen=True)
@@ -203,23 +187,17 @@ def pu_metrics(
     n = np.empty(0) if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
     calls = Calls(p > threshold, u > threshold, n=n > threshold if len(n) else None) if calls is None else calls
     rng = np.random.default_rng(random_state)
-    priors = prior_draws(prior, prior_interval, confidence, n_draws, rng)
-    recall, called, *false = calls.shares(n_draws, rng)
-    # For U the interval is that of the share among these very rows. A plain number was given for the source of the
-    # rows, and their own share differs from it by chance.
-    lowest = prior_interval[0] if prior_interval is not None and target == "unlabelled" else None
-    most = calls.most_found(priors, confidence, np.random.default_rng((random_state, 1)), lowest)
-    shares = Shares(recall, called, priors, *false, most=most)
+    shares = _shares(calls, prior, prior_interval, target, confidence, n_draws, rng, random_state)
     is_counted = len(n) >= FEWEST_NEGATIVES
     # A given prior (no interval) needs no support by the scores; an estimated one does.
     if not unknown and not is_counted and prior_interval is not None and not is_beyond_chance(p, u):
         unknown = _useless_scores(p, u)
-    mix = _counted_mix if is_counted else _mix
+    mix = counted_mix if is_counted else mix_by_u
     return PUMetrics(
-        recall=_recall(shares, confidence, unknown, is_counted),
-        auc=_counted_auc(p, n, n_draws, confidence, rng)
+        recall=recall_of(shares, confidence, unknown, is_counted),
+        auc=counted_auc(p, n, n_draws, confidence, rng)
         if is_counted
-        else _auc(p, u, calls.chances, priors, unknown, confidence, rng),
+        else auc_of(p, u, calls.chances, shares.prior, unknown, confidence, rng),
         unlabelled=mix(shares, 0.0, 0.0, unknown, confidence),
         population=mix(shares, *_added(scenario, labelled_share, negative_share), unknown, confidence),
         threshold=float(threshold),
@@ -233,6 +211,26 @@ def pu_metrics(
         n_negative=len(n),
         basis="pnu" if is_counted else "pu",
     )
+
+
+def _shares(
+    calls: Calls,
+    prior: float,
+    interval: tuple[float, float] | None,
+    target: Target,
+    confidence: float,
+    n_draws: int,
+    rng: np.random.Generator,
+    seed: int,
+) -> Shares:
+    """What the calls and the prior say, with their draws."""
+    priors = prior_draws(prior, interval, confidence, n_draws, rng)
+    recall, called, *false = calls.shares(n_draws, rng)
+    # For U the interval is that of the share among these very rows. A plain number was given for the source of the
+    # rows, and their own share differs from it by chance.
+    lowest = interval[0] if interval is not None and target == "unlabelled" else None
+    most = calls.most_found(priors, confidence, np.random.default_rng((seed, 1)), lowest)
+    return Shares(recall, called, priors, *false, most=most)
 
 
 def _check_draws(confidence: float, n_draws: int) -> None:
@@ -254,137 +252,6 @@ def _useless_scores(p: Floats, u: Floats) -> str:
         f"labelled rows do not score higher than unlabelled ones beyond chance (AUC {auc_between(p, u):.2f}, {len(p)} "
         "labelled rows held out), so that what rests on the share of positives cannot be known"
     )
-
-
-def _recall(shares: Shares, confidence: float, unknown: str, is_counted: bool) -> Estimate:
-    """Recall, which must not contradict what U says where the prior is known and U is what precision rests on."""
-    if unknown and shares.called[0] > _NEARLY_ALL:
-        return Estimate.impossible("nearly every row is called positive, which finds the positives without any skill")
-    if shares.called[0] == 0.0 < shares.recall[0]:
-        return Estimate.impossible("no unlabelled row is called positive, although labelled ones are")
-    if unknown:
-        return stated(estimate_of(shares.recall, confidence))
-    if is_counted:
-        return stated(_counted_recall(shares, confidence))
-    return stated(_recall_within_called(shares, confidence), CONTRADICTION if shares.contradict else "")
-
-
-def _recall_within_called(shares: Shares, confidence: float) -> Estimate:
-    found = estimate_of(shares.recall_within_called(), confidence, at_bound=shares.are_too_many)
-    return _at_most(found, shares.most)
-
-
-def _counted_recall(shares: Shares, confidence: float) -> Estimate:
-    return _at_most(estimate_of(shares.recall, confidence), shares.most)
-
-
-def _at_most(estimate: Estimate, most: Most) -> Estimate:
-    """The interval ends at the upper end of the bound; a number beyond that is the bound itself."""
-    if np.isnan(estimate.value):
-        return estimate
-    value = most[0] if estimate.value > most[1] else estimate.value
-    return replace(estimate, value=value, low=min(estimate.low, value), high=min(estimate.high, most[1]))
-
-
-def _f1_at_most(most: Most) -> Most:
-    """With a recall of at most r, F1 is at most 2r/(1 + r)."""
-    return _harmonic_mean(1.0, most[0]), _harmonic_mean(1.0, most[1])
-
-
-def _auc(
-    p: Floats,
-    u: Floats,
-    chances: Floats | None,
-    priors: Floats,
-    unknown: str,
-    confidence: float,
-    rng: np.random.Generator,
-    rests_on: str = "",
-) -> Estimate:
-    """AUC, unless what the ranking alone says about it is too vague or impossible; `rests_on` names the rows then."""
-    rests_on = rests_on or f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
-    # The corrected AUC assumes no shape of the scores: it decides whether a number is stated. The weighted one has
-    # about 1 − π/2 times its error (punce.judging.ranking), and so an interval that much narrower.
-    free = estimate_of(corrected_auc_draws(p, u, priors, rng), confidence)
-    value, scale = (free.value, 1.0) if chances is None else (weighted_auc(p, u, chances), 1.0 - priors[0] / 2)
-    low, high = (float(np.clip(value + scale * (end - free.value), 0.0, 1.0)) for end in (free.low, free.high))
-    found = Estimate(value, low, high)
-    if unknown:
-        return Estimate.impossible(unknown)
-    if free.low > 1.0 or found.value > 1.0:
-        return Estimate.impossible(
-            f"labelled rows rank higher above unlabelled ones than a perfect classifier would put them at a share of "
-            f"positives of {priors[0]:.2f}"
-        )
-    if free.high - free.low > _WIDEST_AUC:
-        ends = f"{max(0, free.low):.2f} and {free.high:.2f}" + (", although above 1 is impossible" * (free.high > 1))
-        return Estimate.impossible(f"{rests_on} leave it anywhere between {ends}")
-    return found
-
-
-def _counted_auc(p: Floats, n: Floats, n_draws: int, confidence: float, rng: np.random.Generator) -> Estimate:
-    """That of P against N, which no prior corrects."""
-    rests_on = f"{len(p)} held-out labelled positives and {len(n)} negatives"  # of which there are at least 30
-    return _auc(p, n, None, np.zeros(1 + n_draws), "", confidence, rng, rests_on)
-
-
-def _counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
-    """The ordinary metrics, for a mix with shares β of labelled positives and γ of labelled negatives added to U."""
-    assert shares.false is not None
-    prior = beta + (1 - beta - gamma) * shares.prior
-    both = prior * shares.recall
-    called = both + (1 - prior) * shares.false
-    with np.errstate(invalid="ignore", divide="ignore"):
-        numbers = {
-            "precision": both / called,
-            "accuracy": both + (1 - prior) * (1 - shares.false),
-            "f1": 2 * both / (called + prior),
-        }
-    found = {name: estimate_of(values, confidence) for name, values in numbers.items()}
-    shown = _counted_recall(shares, confidence).value
-    found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
-    if shown < shares.recall[0]:
-        found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
-    return MixMetrics(
-        prior=float(prior[0]),
-        called=estimate_of(called, confidence),
-        **{name: stated(estimate, unknown) for name, estimate in found.items()},
-    )
-
-
-def _mix(shares: Shares, beta: float, gamma: float, unknown: str, confidence: float) -> MixMetrics:
-    """The formulas of the module docstring for a mix with shares β of labelled rows and γ of negatives added to U."""
-    recall = shares.recall
-    prior = beta + (1 - beta - gamma) * shares.prior
-    called = beta * recall + (1 - beta - gamma) * shares.called + gamma * np.clip(shares.false_by_u, 0.0, 1.0)
-    # The share of rows that are positive and called so, kept within what the two margins allow.
-    both = np.clip(prior * recall, np.maximum(0.0, called + prior - 1.0), called)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision = both / called
-    accuracy = both + (1 - called) - (prior - both)
-    is_kept = bool(abs(both[0] - prior[0] * recall[0]) > 1e-9)  # at a bound: there the estimate would claim certainty
-    found = {
-        name: estimate_of(values, confidence, at_bound=is_kept)
-        for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
-    }
-    shown = _recall_within_called(shares, confidence).value
-    found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
-    if is_kept or shown < recall[0]:  # means of draws, or cut off: the three numbers must fit together all the same
-        found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
-    reason = unknown or (CONTRADICTION if shares.contradict else "")
-    return MixMetrics(
-        prior=float(prior[0]),
-        called=estimate_of(called, confidence),
-        **{name: stated(estimate, reason) for name, estimate in found.items()},
-    )
-
-
-def _harmonic_mean(a: float, b: float) -> float:
-    return 2.0 * a * b / (a + b) if a + b > 0.0 else 0.0
-
-
-def _moved_to(estimate: Estimate, value: float) -> Estimate:
-    return replace(estimate, value=value, low=min(value, estimate.low), high=max(value, estimate.high))
 
 
 def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 from punce.errors import InputError
-from punce.judging.estimates import squared_error
+from punce.judging.estimates import Estimate, estimate_of, squared_error
 from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
 _BEYOND_CHANCE = 3.0  # standard errors of AUC_PU above one half
 _DOUBT = 0.5  # rows of each side
+_WIDEST_AUC = 0.2  # of the AUC that assumes no shape of the scores: beyond, its weighted form is off by points
 
 
 def auc_between(positive_scores: npt.ArrayLike, other_scores: npt.ArrayLike) -> float:
@@ -58,6 +59,43 @@ def weighted_auc(p: Floats, u: Floats, chances: Floats) -> float:
     ordered, beaten = u[order], np.concatenate([[0.0], np.cumsum(1.0 - chances[order])])
     wins = beaten[np.searchsorted(ordered, p, side="left")] + beaten[np.searchsorted(ordered, p, side="right")]
     return float(wins.mean() / (2 * max(beaten[-1], 1e-12)))
+
+
+def auc_of(
+    p: Floats,
+    u: Floats,
+    chances: Floats | None,
+    priors: Floats,
+    unknown: str,
+    confidence: float,
+    rng: np.random.Generator,
+    rests_on: str = "",
+) -> Estimate:
+    """AUC, unless what the ranking alone says about it is too vague or impossible; `rests_on` names the rows then."""
+    rests_on = rests_on or f"at a share of positives of {priors[0]:.2f}, {len(p)} held-out labelled rows"
+    # The corrected AUC assumes no shape of the scores: it decides whether a number is stated. The weighted one has
+    # about 1 − π/2 times its error, and so an interval that much narrower.
+    free = estimate_of(corrected_auc_draws(p, u, priors, rng), confidence)
+    value, scale = (free.value, 1.0) if chances is None else (weighted_auc(p, u, chances), 1.0 - priors[0] / 2)
+    low, high = (float(np.clip(value + scale * (end - free.value), 0.0, 1.0)) for end in (free.low, free.high))
+    found = Estimate(value, low, high)
+    if unknown:
+        return Estimate.impossible(unknown)
+    if free.low > 1.0 or found.value > 1.0:
+        return Estimate.impossible(
+            f"labelled rows rank higher above unlabelled ones than a perfect classifier would put them at a share of "
+            f"positives of {priors[0]:.2f}"
+        )
+    if free.high - free.low > _WIDEST_AUC:
+        ends = f"{max(0, free.low):.2f} and {free.high:.2f}" + (", although above 1 is impossible" * (free.high > 1))
+        return Estimate.impossible(f"{rests_on} leave it anywhere between {ends}")
+    return found
+
+
+def counted_auc(p: Floats, n: Floats, n_draws: int, confidence: float, rng: np.random.Generator) -> Estimate:
+    """That of P against N, which no prior corrects."""
+    rests_on = f"{len(p)} held-out labelled positives and {len(n)} negatives"  # of which there are at least 30
+    return auc_of(p, n, None, np.zeros(1 + n_draws), "", confidence, rng, rests_on)
 
 
 def ranking_score(

@@ -34,7 +34,7 @@ from punce.data.image_files import ImageFiles
 from punce.errors import InputError, number_of
 from punce.judging.estimates import Estimate
 from punce.judging.judgement import Mix
-from punce.judging.metrics import MixMetrics
+from punce.judging.mixes import MixMetrics
 from punce.judging.used_prior import is_given, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
@@ -74,10 +74,10 @@ class FitOutcome:
 
     @property
     def beyond_check(self) -> tuple[str, ...]:
-        """The warnings without columns that cannot be learned from: the data check has told of them above."""
+        """The warnings without what the data check has told above, such as columns that cannot be learned from."""
         findings = () if self.checked is None else self.checked.findings
         names = [name for one in findings if one.code in ("text_column", "unsupported_column") for name in one.where]
-        told = tuple(not_learned_from(name) for name in names)
+        told = (*(not_learned_from(name) for name in names), *(one.message for one in findings))
         return tuple(text for text in self.warnings if not text.startswith(told))
 
     @property

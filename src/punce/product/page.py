@@ -18,7 +18,7 @@ from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.judging.calibration import with_share
-from punce.judging.metrics import CONTRADICTION
+from punce.judging.mixes import CONTRADICTION
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
