@@ -142,14 +142,9 @@ def _leaks(rows: UserData) -> list[str]:
 
 def _estimated(features: Any, rows: UserData, method: str, **options: Any) -> tuple[Floats, PriorEstimate | PriorTable]:
     """Every row's score by a model that did not see it (NaN if labelled negative), and the estimates."""
-    import warnings
+    from punce.priors import estimate_with_scores
 
-    from punce.priors import PriorWarning, estimate_with_scores
-
-    labels = rows.labels
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
-        scores, found = estimate_with_scores(features, labels, method, **options)
+    scores, found = estimate_with_scores(features, rows.labels, method, **options)
     return scores, found if rows.drawn is None else found.among(rows.drawn.labels, options["scenario"])
 
 
