@@ -380,6 +380,29 @@ def test_zip_codes_keep_their_zeros_and_are_learned_from_as_numbers(tmp_path: Pa
     assert {column.name: column.kind for column in encoder.columns} == {"zip": "number", "half": "number"}
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_numbers_that_are_named_as_categories_are_categories(name: str, tmp_path: Path) -> None:
+    codes = [1, 2, 3, 12] * 9 if name == "t.parquet" else ["01", "02", "03", "12"] * 9
+    path = _write(pd.DataFrame({"code": codes, "x": range(36), "y": [1, 0, 0] * 12}), tmp_path / name)
+    data = read(path, "y", category="code")
+    assert data.features["code"].astype(str).tolist()[:4] == list(map(str, codes[:4]))
+    encoder = TableEncoder.fit(data.features)
+    assert {column.name: column.kind for column in encoder.columns} == {"code": "category", "x": "number"}
+    later = pd.DataFrame({"code": [1.0, 2.0, 3.0, 12.0] * 9, "x": range(36)})  # a workbook drops the zeros
+    assert (encoder.transform(later).values == encoder.transform(data.features).values).all()
+
+
+def test_a_category_that_is_not_learned_from_is_refused(tmp_path: Path) -> None:
+    path = _write(_frame(), tmp_path / "t.csv")
+    with pytest.raises(InputError, match="no column 'contry'; did you mean 'country'"):
+        read(path, "label", category="contry")
+    for options in ({"drop": "country"}, {"keep": "amount"}, {"id": "country"}, {"text": "country"}):
+        with pytest.raises(InputError, match="column 'country' is not learned from, so --category has no effect"):
+            read(path, "label", category="country", **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="--category has no effect with --kind embedding"):
+        read(path, "label", category="country", kind="embedding")
+
+
 def test_a_csv_of_padded_numbers_may_be_embeddings(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n007,1\n012,2\n")

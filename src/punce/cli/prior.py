@@ -44,6 +44,7 @@ def prior(
     text: reading.Text = None,
     drop: reading.Drop = None,
     keep: reading.Keep = None,
+    category: reading.Category = None,
     labels: reading.LabelsFile = None,
     skip_unreadable: reading.SkipUnreadable = False,
     sep: reading.Sep = None,
@@ -65,7 +66,7 @@ def prior(
     file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
     if out is not None:
         _check_out(out, file, labels)
-    columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
+    columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ()), "category": tuple(category or ())}
     named = ("id", "text", "labels", *reading.FILE)
     drawing = {"max_rows": max_rows, "cluster": cluster, "seed": seed}
     values = reading.named_values(ctx.params)

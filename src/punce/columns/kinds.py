@@ -249,6 +249,8 @@ def respelled(names: pd.Series[Any], categories: Sequence[str]) -> pd.Series[Any
     and 0.0 in one program, and leaves them as they are in another.
     """
     whole = names.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    if len(width := {len(category) for category in categories}) == 1 and all(map(str.isdecimal, categories)):
+        whole = whole.where(~whole.str.fullmatch(_DIGITS), whole.str.zfill(*width))  # a workbook makes 1234 of 01234
     truths = [TRUTH_WORDS.get(category.lower()) for category in categories]
     if None in truths:
         return whole.str.replace(r"(?i)^(true|false)$", lambda found: found[0].capitalize(), regex=True)

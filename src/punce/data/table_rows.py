@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import are_whole, column_kind, first_of, missing_column, numbers
+from punce.columns.kinds import are_whole, category_names, column_kind, first_of, missing_column, numbers
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.columns.written import Decimal
 from punce.data.csv_files import CsvFile
@@ -104,8 +104,19 @@ def _opened(request: Request) -> tuple[TableFile, Request]:
     """The file, and the request with the columns that keep their spelling."""
     table = open_table(request.path, request.file)
     check_roles(table, request.roles)
+    _check_categories(table, request)
     codes = table.codes() if isinstance(table, CsvFile) else []
     return table, replace(request, as_text=(*request.as_text, *(name for name in codes if name != request.roles.label)))
+
+
+def _check_categories(table: TableFile, request: Request) -> None:
+    """Columns that are named as categories exist and are learned from."""
+    roles = request.roles
+    for name in request.category:
+        if name not in table.names:
+            raise with_hint(missing_column(name, table.names, str(table.path)), table)
+        if name in (*roles.set_aside, roles.text) or (roles.keep and name not in roles.keep):
+            raise InputError(f"{table.path}: column {name!r} is not learned from, so --category has no effect on it")
 
 
 def _file_notes(table: TableFile) -> list[str]:
@@ -160,9 +171,10 @@ def _features(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
             if wanted not in frame.columns:
                 raise missing_column(wanted, list(frame.columns), str(request.path))
         return frame[list(request.columns)]
-    if request.roles.keep:
-        return frame[[name for name in frame.columns if name in request.roles.keep]]
-    return frame.drop(columns=request.roles.set_aside)
+    keep = request.roles.keep or [name for name in frame.columns if name not in request.roles.set_aside]
+    features = frame[[name for name in frame.columns if name in keep]]
+    named = {name: category_names(features[name]).astype("category") for name in request.category}
+    return features.assign(**named) if named else features
 
 
 def _table_kind(frame: pd.DataFrame, request: Request, table: TableFile) -> tuple[Kind, str | None]:
