@@ -82,6 +82,15 @@ def test_odd_columns_are_found_and_named() -> None:
     assert "number" in TableEncoder.fit(frame).names
 
 
+def test_phone_numbers_and_padded_numbers_of_rows_are_found() -> None:
+    frame, labels = _frame()
+    phones = [f"0{k}" for k in np.random.RandomState(1).permutation(10_000_000)[:600]]
+    padded = [f"{k:06d}" for k in range(600)]
+    frame = frame.assign(phone=phones, number=padded, zip=padded[:90] * 6 + padded[:60])
+    frame = frame.assign(amount=[phone[1:] for phone in phones])  # far apart, and without the 0 perhaps an amount
+    assert _codes(check(_data(frame, labels))) == {"identifier": {"phone", "number"}}
+
+
 @pytest.mark.parametrize("name", ["customer_id", "Customer ID", "customerId", "id"])
 @pytest.mark.parametrize("of", [int, float, "C{}".format])
 def test_a_column_named_like_an_id_that_repeats_is_told(name: str, of: Any) -> None:

@@ -123,7 +123,7 @@ def test_parquet_files_with_columns_in_another_order_are_refused(tmp_path: Path)
 def test_rows_can_be_taken_and_batched(tmp_path: Path) -> None:
     data = read(_write(_frame(), tmp_path / "t.csv"), "label")
     part = data.take([3, 10])
-    assert part.features["customer"].tolist() == [3, 10]
+    assert part.features["customer"].tolist() == ["00003", "00010"]
     assert data.take(data.labels == 1).labels.tolist() == [1] * 20  # type: ignore[union-attr]
     assert [len(batch) for batch in data.batches(64)] == [64, 64, 64, 8]
 
@@ -364,6 +364,49 @@ def test_columns_whose_digits_are_names_keep_their_spelling(tmp_path: Path) -> N
         assert part.features["x"].tolist() == [1, 2]
         assert part.ids.tolist() == ["007", "008"]
     assert read(path, as_text="code").features["code"].tolist() == ["01", "02"]
+
+
+def test_zip_codes_keep_their_zeros_and_are_learned_from_as_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    zips = ["12345", "", "01234", "90210"] * 9
+    path.write_text("sep=;\nzip;half;y\n" + "".join(f"{code};0{k % 9},5;0{k % 2}\n" for k, code in enumerate(zips)))
+    for part in (read(path, "y"), next(stream(path, "y").batches())):
+        assert part.features["zip"].tolist()[2:4] == ["01234", "90210"]
+        assert part.features["zip"].isna()[1]
+        assert part.features["half"].tolist()[:2] == [0.5, 1.5]  # of a number the zero says nothing
+        assert part.labels is not None
+        assert part.labels.tolist()[:2] == [0, 1]
+    encoder = TableEncoder.fit(read(path, "y").features)
+    assert {column.name: column.kind for column in encoder.columns} == {"zip": "number", "half": "number"}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_numbers_that_are_named_as_categories_are_categories(name: str, tmp_path: Path) -> None:
+    codes = [1, 2, 3, 12] * 9 if name == "t.parquet" else ["01", "02", "03", "12"] * 9
+    path = _write(pd.DataFrame({"code": codes, "x": range(36), "y": [1, 0, 0] * 12}), tmp_path / name)
+    data = read(path, "y", category="code")
+    assert data.features["code"].astype(str).tolist()[:4] == list(map(str, codes[:4]))
+    encoder = TableEncoder.fit(data.features)
+    assert {column.name: column.kind for column in encoder.columns} == {"code": "category", "x": "number"}
+    later = pd.DataFrame({"code": [1.0, 2.0, 3.0, 12.0] * 9, "x": range(36)})  # a workbook drops the zeros
+    assert (encoder.transform(later).values == encoder.transform(data.features).values).all()
+
+
+def test_a_category_that_is_not_learned_from_is_refused(tmp_path: Path) -> None:
+    path = _write(_frame(), tmp_path / "t.csv")
+    with pytest.raises(InputError, match="no column 'contry'; did you mean 'country'"):
+        read(path, "label", category="contry")
+    for options in ({"drop": "country"}, {"keep": "amount"}, {"id": "country"}, {"text": "country"}):
+        with pytest.raises(InputError, match="column 'country' is not learned from, so --category has no effect"):
+            read(path, "label", category="country", **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="--category has no effect with --kind embedding"):
+        read(path, "label", category="country", kind="embedding")
+
+
+def test_a_csv_of_padded_numbers_may_be_embeddings(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n007,1\n012,2\n")
+    assert read(path, kind="embedding").features.tolist() == [[7.0, 1.0], [12.0, 2.0]]
 
 
 def test_a_csv_saved_with_its_index_has_the_names_that_pandas_gives(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 from typing import Any
 
@@ -20,6 +21,7 @@ from punce.judging.used_prior import (
     given_prior,
     prior_from_json,
     prior_to_json,
+    prior_to_learn_with,
     usable_interval,
     usable_prior,
 )
@@ -44,6 +46,25 @@ def test_the_narrower_estimate_weighs_more_and_the_interval_does_not_shrink() ->
     assert (found.low, found.high) == (combine(other, one).low, combine(other, one).high)
     assert found.population_prior == population_prior(found.value, 100, 900, "single_set")
     assert found.label_frequency == label_frequency(found.value, 100, 900)
+
+
+def test_estimates_for_a_fit_do_not_change_the_filters_of_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    # They are those of all threads: two fits at once left "ignore" behind, for everything.
+    rng, simplefilter, changed = np.random.default_rng(0), warnings.simplefilter, []
+    X, labels = rng.normal(size=(240, 3)), np.repeat([1, -1, 0], [60, 60, 120]).astype(np.int8)
+
+    def watched(*given: Any, **options: Any) -> None:
+        if sys._getframe(1).f_globals["__name__"].startswith("punce.judging"):
+            changed.append(given)
+        simplefilter(*given, **options)
+
+    monkeypatch.setattr(warnings, "simplefilter", watched)
+    first = first_prior(X, labels, "auto", "single_set", seed=0)
+    assert first.warnings  # rows without a signal: there is something that nobody is to be warned of here
+    prior_to_learn_with(first, X, labels, seed=0)
+    own: Any = {"scenario": "single_set", "target": "unlabelled", "sees_more": True, "seed": 0}
+    judge(rng.normal(size=240), labels, first, "accuracy", labelled_share=0.25, negative_share=0.25, **own)
+    assert changed == []
 
 
 def test_disagreement_widens() -> None:

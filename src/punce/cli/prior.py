@@ -44,6 +44,7 @@ def prior(
     text: reading.Text = None,
     drop: reading.Drop = None,
     keep: reading.Keep = None,
+    category: reading.Category = None,
     labels: reading.LabelsFile = None,
     skip_unreadable: reading.SkipUnreadable = False,
     sep: reading.Sep = None,
@@ -57,26 +58,15 @@ def prior(
     out: Annotated[Path | None, typer.Option(help="Write the estimates to this JSON file.")] = None,
 ) -> None:
     """Estimate the share of positives among the unlabelled rows."""
-    from rich.markup import escape
-
     from punce.cli.terminal import Terminal
     from punce.scenario import check_scenario
-    from punce.storage.files import (
-        check_output,
-        existing,
-        file_and_table,
-        refuse_to_replace_input,
-        refuse_to_replace_others,
-        write_text,
-    )
+    from punce.storage.files import existing, file_and_table, write_text
 
     check_scenario(scenario)
     file = existing(file_and_table(data)[0])  # before the second that importing scikit-learn takes
     if out is not None:
-        check_output(out)
-        refuse_to_replace_input(out, file, labels)
-        refuse_to_replace_others(out, "a result of punce prior", _is_result)
-    columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ())}
+        _check_out(out, file, labels)
+    columns = {"drop": tuple(drop or ()), "keep": tuple(keep or ()), "category": tuple(category or ())}
     named = ("id", "text", "labels", *reading.FILE)
     drawing = {"max_rows": max_rows, "cluster": cluster, "seed": seed}
     values = reading.named_values(ctx.params)
@@ -87,14 +77,19 @@ def prior(
     scores, found = _estimated(features, rows, method, scenario=scenario, random_state=seed)
     console = Terminal()
     _show(console, found, scores, rows)
-    for leak in _leaks(rows):
-        console.print(f"[yellow]note:[/yellow] {escape(leak)}", highlight=False)
-    for note in dict.fromkeys([*rows.notes, *about]):
-        console.print(f"{data.name}: {note}", highlight=False, markup=False, style="dim")
+    _tell_of_file(console, rows, data.name, about)
     if out is not None:
         record = {"punce": __version__, "data": str(data), "scenario": scenario, "seed": seed, **found.as_dict()}
         write_text(out, json.dumps(record, indent=2) + "\n")
         console.print(f"written: {out}", highlight=False, markup=False, soft_wrap=True, style="dim")
+
+
+def _check_out(out: Path, *inputs: Path | None) -> None:
+    from punce.storage.files import check_output, refuse_to_replace_input, refuse_to_replace_others
+
+    check_output(out)
+    refuse_to_replace_input(out, *inputs)
+    refuse_to_replace_others(out, "a result of punce prior", _is_result)
 
 
 def _is_result(file: Path) -> bool:
@@ -142,14 +137,9 @@ def _leaks(rows: UserData) -> list[str]:
 
 def _estimated(features: Any, rows: UserData, method: str, **options: Any) -> tuple[Floats, PriorEstimate | PriorTable]:
     """Every row's score by a model that did not see it (NaN if labelled negative), and the estimates."""
-    import warnings
+    from punce.priors import estimate_with_scores
 
-    from punce.priors import PriorWarning, estimate_with_scores
-
-    labels = rows.labels
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriorWarning)  # they are printed below the table
-        scores, found = estimate_with_scores(features, labels, method, **options)
+    scores, found = estimate_with_scores(features, rows.labels, method, **options)
     return scores, found if rows.drawn is None else found.among(rows.drawn.labels, options["scenario"])
 
 
@@ -180,6 +170,16 @@ def _show(console: Terminal, found: PriorEstimate | PriorTable, scores: Floats, 
         shared = list(found.warnings)
     for caution in [*shared, *(text for estimate in estimates for text in estimate.warnings)]:
         console.print(f"[yellow]note:[/yellow] {escape(caution)}", highlight=False)
+
+
+def _tell_of_file(console: Terminal, rows: UserData, name: str, about: tuple[str, ...]) -> None:
+    """Columns that give the label away, and how the file was read."""
+    from rich.markup import escape
+
+    for leak in _leaks(rows):
+        console.print(f"[yellow]note:[/yellow] {escape(leak)}", highlight=False)
+    for note in dict.fromkeys([*rows.notes, *about]):
+        console.print(f"{name}: {note}", highlight=False, markup=False, style="dim")
 
 
 def _table(estimates: list[PriorEstimate], *, is_narrow: bool = False) -> Table:

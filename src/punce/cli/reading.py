@@ -27,6 +27,9 @@ Id = Annotated[str | None, typer.Option("--id", help="Column with row names.")]
 Text = Annotated[str | None, typer.Option(help="Column with the text to learn from.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
 Keep = Annotated[list[str] | None, typer.Option(help="Column to learn from, and no other; may be repeated.")]
+Category = Annotated[
+    list[str] | None, typer.Option(help="Column whose numbers are names (of regions, codes); may be repeated.")
+]
 Sep = Annotated[str | None, typer.Option(help="Separator of a CSV file: a character, tab or space.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file: utf-8, utf-16, cp1252, ...")]
 Header = Annotated[str, typer.Option(help="yes, or no: columns are called column_1, column_2, ...")]

@@ -56,7 +56,6 @@ def review(
         check_output(out)
     with without_collection():
         from punce.product.review import job
-        from punce.product.review.run import moved_to, scored_run
     is_written = not serve and (not verdicts or rows is not None)
     _refuse_unused(
         ("--port", port != 0, serve, "--serve"),
@@ -67,22 +66,17 @@ def review(
     judge = None if judge is None else _name_of(judge)
     goal = job.Goal.of(stop_when) if stop_when else None
     wanted = job.quantity_of(quantity or (goal.quantity if goal else "share"))
-    scored, console = scored_run(run), Terminal()
-    scored = scored if data is None else moved_to(scored, str(existing(data)))
+    scored, console = _opened(run, data), Terminal()
     # Whatever can be refused is refused before verdicts are kept: a refusal must change nothing.
     new, problems = job.new_verdicts(scored, verdicts, judge) if verdicts else ([], [])
     state = job.state_of(scored)
     drawn = _rows_to_draw(state, rows, new, is_served=serve, judge=judge)
     _refuse_unused(("--for", quantity is not None, bool(drawn), "a draw; add --rows"))
-    if not serve:
-        _refuse_without_rows(state, bool(drawn), out=out, show_probability=show_probability)
+    _refuse_without_rows(state, serve or bool(drawn), out=out, show_probability=show_probability)
     if drawn:
         job.check_draw(scored, state.plan if state else None, wanted)
-    if out is not None:
-        job.check_review_file(scored, out)  # before rows are drawn for it
     target = out or run / "review" / "review.csv"
-    if is_written and rows is not None:
-        job.check_open_verdicts(scored, target, new)
+    _check_file(scored, target, new, is_named=out is not None, is_written_anew=is_written and rows is not None)
     if serve or drawn:
         scored.data()  # refuses a file that has gone or changed
     if verdicts:
@@ -95,6 +89,25 @@ def review(
     elif is_written:
         _write(console, scored, target, show_probability=show_probability)
     _say(console, scored, goal)
+
+
+def _opened(run: Path, data: Path | None) -> ScoredRun:
+    """The run, with its rows where they are now."""
+    from punce.product.review.run import moved_to, scored_run
+    from punce.storage.files import existing
+
+    scored = scored_run(run)
+    return scored if data is None else moved_to(scored, str(existing(data)))
+
+
+def _check_file(scored: ScoredRun, target: Path, new: list[Verdict], *, is_named: bool, is_written_anew: bool) -> None:
+    """Refuse to replace something else than rows to judge, or verdicts that are not kept yet."""
+    from punce.product.review import job
+
+    if is_named:
+        job.check_review_file(scored, target)
+    if is_written_anew:
+        job.check_open_verdicts(scored, target, new)
 
 
 def _refuse_unused(*options: tuple[str, bool, bool, str]) -> None:
@@ -128,9 +141,9 @@ def _rows_to_draw(
     return _FIRST_ROWS
 
 
-def _refuse_without_rows(state: State | None, is_drawn: bool, *, out: Path | None, show_probability: bool) -> None:
-    """Refuse a file, or a column of it, where no row is left to be written."""
-    is_left = is_drawn or bool(state and state.open)
+def _refuse_without_rows(state: State | None, is_sure: bool, *, out: Path | None, show_probability: bool) -> None:
+    """Refuse a file, or a column of it, where no row is left to be written; `is_sure` that one is, or a page is."""
+    is_left = is_sure or bool(state and state.open)
     judged = "rows to judge, and all that were drawn are judged; add --rows"
     _refuse_unused(
         ("--out", out is not None, is_left, judged),

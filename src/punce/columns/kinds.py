@@ -43,6 +43,7 @@ _SOME_WORDS = 3  # of values that are all different: a title says something abou
 _ISO_DAY = r"\d{4}-\d\d-\d\d"
 _ANY_DAY = r"\d\d?([./ -])(?:\d\d?|[A-Za-z]{3})\1\d\d(?:\d\d)?(?: |$)"  # what all of _DATE_FORMATS begin with
 _ANY_TIME = r"\d\d?:\d\d(?:\D|$)"
+_DIGITS = r"[0-9]+"
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
 )
@@ -67,7 +68,19 @@ def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
         return "date"
     if isinstance(series.dtype, pd.CategoricalDtype):
         return "categorical"
-    return _kind_of_objects(present)
+    kind = _kind_of_objects(present)
+    # 000123 in a column called customer_id: the same number as in a file that tells numbers from text
+    return "identifier" if kind == "numeric" and looks_numbered(name) and _number_rows(present) else kind
+
+
+def _number_rows(present: pd.Series[Any]) -> bool:
+    """Whether text consists of whole numbers that are all different."""
+    return len(present) >= _FEWEST_FOR_IDENTIFIER and present.is_unique and are_whole(present)
+
+
+def are_whole(present: pd.Series[Any]) -> bool:
+    """Whether all values are text of digits only."""
+    return bool(present.astype("string").str.strip().str.fullmatch(_DIGITS).all())
 
 
 def plain_numbers(series: pd.Series[Any]) -> npt.NDArray[Any] | None:
@@ -236,6 +249,8 @@ def respelled(names: pd.Series[Any], categories: Sequence[str]) -> pd.Series[Any
     and 0.0 in one program, and leaves them as they are in another.
     """
     whole = names.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    if len(width := {len(category) for category in categories}) == 1 and all(map(str.isdecimal, categories)):
+        whole = whole.where(~whole.str.fullmatch(_DIGITS), whole.str.zfill(*width))  # a workbook makes 1234 of 01234
     truths = [TRUTH_WORDS.get(category.lower()) for category in categories]
     if None in truths:
         return whole.str.replace(r"(?i)^(true|false)$", lambda found: found[0].capitalize(), regex=True)

@@ -47,6 +47,7 @@ class ReadOptions(TypedDict, total=False):
     labels: str | Path | None
     drop: Sequence[str]
     keep: Sequence[str]
+    category: Sequence[str]
     image_size: int | None
     image_channels: int | None
     skip_unreadable: bool
@@ -76,9 +77,9 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
     marks a positive, `negative` that of a known negative; a list names several. Otherwise -1 or "negative" marks one,
     beside unlabelled rows; where there are none it means unlabelled, unless `setting` is "pnu". `id` names the column
-    of row names, `drop` columns to leave out, `keep` the only ones to learn from; `columns` names the features of a
-    table, in the order wanted, and every other column is left out. `as_text` names columns of a CSV file whose digits
-    are names (01 is not 1).
+    of row names, `drop` columns to leave out, `keep` the only ones to learn from, `category` those whose numbers are
+    names (codes of regions); `columns` names the features of a table, in the order wanted, and every other column is
+    left out. `as_text` names columns of a CSV file that keep their spelling (01 is not 1).
 
     What is found out about a file can be said instead: `image_size`, `image_channels` (1 or 3), `sep`, `encoding`,
     `header` ("yes", or "no": columns are called column_1 …), `decimal` ("." or ",") and `table` (of a database, a
@@ -173,7 +174,8 @@ def _request(path: str | Path, label: str | None, options: ReadOptions) -> Reque
     file, table = file_and_table(path, options.get("table"))
     options = {**options, "table": table}
     id, labels, columns = options.get("id"), options.get("labels"), options.get("columns")
-    drop, keep, as_text = (_names(options.get(name, ())) for name in ("drop", "keep", "as_text"))
+    lists = ("drop", "keep", "category", "as_text")
+    drop, keep, category, as_text = (_names(options.get(name, ())) for name in lists)
     roles = Roles(label, id, drop, options.get("text"), keep)
     both = [name for name in columns or () if name in roles.set_aside]
     if both:
@@ -192,7 +194,8 @@ def _request(path: str | Path, label: str | None, options: ReadOptions) -> Reque
         skip_unreadable=options.get("skip_unreadable", False),
         look=options.get("look"),
         columns=None if columns is None else tuple(columns),
-        as_text=as_text if id is None else (*as_text, id),
+        category=category,
+        as_text=(*as_text, *category) if id is None else (*as_text, *category, id),
         file=FileOptions(options.get("sep"), options.get("encoding"), options.get("header", "auto"), table),
         decimal=None if decimal is None else checked_decimal(decimal),
         number_forms=options.get("number_forms"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from punce.errors import InputError
 
-_TABLE = ("id", "text", "drop", "keep", "decimal")
+_TABLE = ("id", "text", "drop", "keep", "category", "decimal")
 READING: dict[str, tuple[str, ...]] = {
     "a CSV file": (*_TABLE, "sep", "encoding", "header"),
     "a zip archive": (*_TABLE, "sep", "encoding", "header", "table"),
@@ -39,6 +39,8 @@ def check_reading(form: str, asked: Mapping[str, Any], offered: Collection[str] 
         raise InputError(f"{_flags(idle)} {have} no effect on {form}{others}")
     if asked.get("text") is not None and asked.get("kind") in ("table", "embedding"):
         raise InputError(f"--text has no effect with --kind {asked['kind']}; leave out one of the two")
+    if was_asked(asked.get("category")) and asked.get("kind") in ("text", "embedding"):
+        raise InputError(f"--category has no effect with --kind {asked['kind']}; leave out one of the two")
     for other in ("drop", "text"):
         if was_asked(asked.get("keep")) and was_asked(asked.get(other)):
             raise InputError(

@@ -35,6 +35,8 @@ class Request:
     look: Callable[[ImageFiles], None] | None
     """What goes over a folder of pictures before anything else does."""
     columns: tuple[str, ...] | None
+    category: tuple[str, ...]
+    """Columns whose numbers are names."""
     as_text: tuple[str, ...]
     """Columns of a CSV file that keep their spelling, the row names among them."""
     file: FileOptions

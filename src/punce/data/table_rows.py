@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import column_kind, first_of, missing_column
+from punce.columns.kinds import are_whole, category_names, column_kind, first_of, missing_column, numbers
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.columns.written import Decimal
+from punce.data.csv_files import CsvFile
 from punce.data.drawn import Drawn, DrawnTable, draw, is_large, rows_that_fit
 from punce.data.request import Request
 from punce.data.table_file import TableFile
@@ -28,12 +29,13 @@ _PROBED_ROWS = 10_000  # of a stream, to decide whether it is a table or text, a
 
 def read_table(request: Request) -> UserData:
     """The whole file."""
-    return _read(_opened(request), request)
+    return _read(*_opened(request))
 
 
 def read_drawn(request: Request, most: int | None, seed: int, on_workers: Map) -> UserData:
     """The whole file, or where it is too large, or has more than `most` rows, rows drawn from it."""
-    table, label = _opened(request), request.roles.label
+    table, request = _opened(request)
+    label = request.roles.label
     if label is None or (most is None and not is_large(table)):
         return _read(table, request)
     # Marks of decimals do not matter to labels.
@@ -71,7 +73,8 @@ def _read(table: TableFile, request: Request, known: tuple[Labels | None, tuple[
 
 def stream_table(request: Request, batch_rows: int) -> DataStream:
     """The file in batches, all of them read in the way that the first rows decide."""
-    table, path = _opened(request), request.path
+    table, request = _opened(request)
+    path = request.path
     forms, decided = _number_forms(
         lambda decimal: first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=decimal), table, request
     )
@@ -97,10 +100,23 @@ def stream_table(request: Request, batch_rows: int) -> DataStream:
     return DataStream(kind, str(path), labels, batches, batch_rows, notes)
 
 
-def _opened(request: Request) -> TableFile:
+def _opened(request: Request) -> tuple[TableFile, Request]:
+    """The file, and the request with the columns that keep their spelling."""
     table = open_table(request.path, request.file)
     check_roles(table, request.roles)
-    return table
+    _check_categories(table, request)
+    codes = table.codes() if isinstance(table, CsvFile) else []
+    return table, replace(request, as_text=(*request.as_text, *(name for name in codes if name != request.roles.label)))
+
+
+def _check_categories(table: TableFile, request: Request) -> None:
+    """Columns that are named as categories exist and are learned from."""
+    roles = request.roles
+    for name in request.category:
+        if name not in table.names:
+            raise with_hint(missing_column(name, table.names, str(table.path)), table)
+        if name in (*roles.set_aside, roles.text) or (roles.keep and name not in roles.keep):
+            raise InputError(f"{table.path}: column {name!r} is not learned from, so --category has no effect on it")
 
 
 def _file_notes(table: TableFile) -> list[str]:
@@ -155,9 +171,10 @@ def _features(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
             if wanted not in frame.columns:
                 raise missing_column(wanted, list(frame.columns), str(request.path))
         return frame[list(request.columns)]
-    if request.roles.keep:
-        return frame[[name for name in frame.columns if name in request.roles.keep]]
-    return frame.drop(columns=request.roles.set_aside)
+    keep = request.roles.keep or [name for name in frame.columns if name not in request.roles.set_aside]
+    features = frame[[name for name in frame.columns if name in keep]]
+    named = {name: category_names(features[name]).astype("category") for name in request.category}
+    return features.assign(**named) if named else features
 
 
 def _table_kind(frame: pd.DataFrame, request: Request, table: TableFile) -> tuple[Kind, str | None]:
@@ -213,6 +230,8 @@ def _matrix(features: pd.DataFrame, path: Path) -> np.ndarray[Any, np.dtype[np.f
     if features.shape[1] == 1 and column_kind(features.iloc[:, 0]) == "unsupported":
         return _stacked(features.iloc[:, 0], path)
     wrong = [name for name in features.columns if not pd.api.types.is_numeric_dtype(features[name])]
+    codes = {name: numbers(features[name]) for name in wrong if are_whole(features[name].dropna())}  # 007
+    features, wrong = features.assign(**codes), [name for name in wrong if name not in codes]
     if wrong:
         lists = [name for name in wrong if column_kind(features[name]) == "unsupported"]
         if lists:

@@ -14,6 +14,7 @@ import pandas as pd
 from punce.columns.kinds import (
     LARGEST_WHOLE,
     ColumnKind,
+    are_whole,
     column_kind,
     looks_like_id,
     missing_values,
@@ -54,6 +55,8 @@ class ColumnTally:
     first: Any = None
     distinct: list[Hashes] | None = field(default_factory=list)
     """Hashes of the values while (nearly) all of them differ, else None."""
+    padded: bool = False
+    """Digits with leading zeros: a code."""
     names: list[Hashes] = field(default_factory=list)
     """Hashes of the values of a column that is named like an id."""
 
@@ -98,7 +101,7 @@ class ColumnTally:
         """(Nearly) every value occurs once, and whole numbers fill their range: an id, not a feature."""
         if not self.distinct or self.missing or self.kind not in ("identifier", "categorical", "numeric"):
             return False
-        if self.kind == "numeric" and self.largest - self.smallest >= 2 * self.rows:
+        if self.kind == "numeric" and not self.padded and self.largest - self.smallest >= 2 * self.rows:
             return False  # amounts in cents differ too, but they are not dense
         return len(np.unique(np.concatenate(self.distinct))) >= max(20, _ALMOST_ALL * self.rows)
 
@@ -113,8 +116,12 @@ class ColumnTally:
     def _can_name_rows(self, present: Any) -> bool:
         if self.kind in ("identifier", "categorical"):
             return True
-        if self.kind != "numeric" or not pd.api.types.is_integer_dtype(present):
+        is_text = isinstance(present, pd.Series) and pd.api.types.is_string_dtype(present)
+        if self.kind != "numeric" or not (are_whole(present) if is_text else pd.api.types.is_integer_dtype(present)):
             return False
+        if is_text:
+            self.padded = self.padded or bool(present.astype("string").str.match(r"\s*0\d").any())
+            present = numbers(present)
         self.smallest = min(self.smallest, float(present.min()))
         self.largest = max(self.largest, float(present.max()))
         return True

@@ -11,7 +11,6 @@ explains the separation, nothing is named.
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from punce.columns.bins import N_BINS
 from punce.judging.importance import Rows, Values, telling_columns
 from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, Labels
-from punce.priors import PriorWarning, estimate_prior
+from punce.priors import estimate_quietly
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -119,9 +118,7 @@ def find_joint_leak(
         return None
     blamed = _completed(quick, _needed(quick, blamed))
     without = quick.out_of_fold(blamed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriorWarning)  # they would be about the quick model, not about the fit
-        share = estimate_prior(None, labels[rows], scores=without, method="bbe", random_state=seed).value
+    share = estimate_quietly(None, labels[rows], "bbe", scores=without, random_state=seed).value
     auc = quick.auc(without)
     true_auc = (auc - share / 2) / (1 - share) if share < _MOSTLY else float("nan")
     return JointLeak(blamed, quick.auc(everything), auc, quick.hidden(everything), share, true_auc)

@@ -7,7 +7,6 @@ on these calls. The calibration and threshold that predict new rows are made fro
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ from punce.judging.used_prior import (
     usable_prior,
 )
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
-from punce.priors import PriorEstimate, estimate_prior
+from punce.priors import PriorEstimate, estimate_quietly
 from punce.priors.sample import EqualScoresError
 from punce.scenario import Scenario, Target
 
@@ -317,9 +316,8 @@ def _learned_prior(scores: Floats, labels: Labels, scenario: Scenario, seed: int
     if int((labels == POSITIVE).sum()) < _FEWEST_FOR_PRIOR:
         return None
     scores, labels = scores[labels != NEGATIVE], labels[labels != NEGATIVE]
-    with warnings.catch_warnings(), suppress(EqualScoresError):
-        warnings.simplefilter("ignore")  # they repeat those of the first estimate
-        return estimate_prior(None, labels, scores=scores, random_state=seed, scenario=scenario)
+    with suppress(EqualScoresError):
+        return estimate_quietly(None, labels, scores=scores, random_state=seed, scenario=scenario)
     return None
 
 

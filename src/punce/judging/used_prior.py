@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from punce.judging.calibration import PUCalibrator
 from punce.judging.estimates import squared_error
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
-from punce.priors import PriorEstimate, PriorWarning, estimate_prior, held_out_scores
+from punce.priors import PriorEstimate, estimate_quietly, held_out_scores
 from punce.priors.cautions import about_width
 from punce.priors.result import Z_90
 from punce.priors.sample import EqualScoresError, rows_of
@@ -95,9 +94,8 @@ def first_prior(
         return assumed_prior(labels, scenario)
     if len(rows) < len(codes):
         X, scores = (None if part is None else rows_of(part, rows) for part in (X, scores))
-    with warnings.catch_warnings(), suppress(EqualScoresError):
-        warnings.simplefilter("ignore", PriorWarning)
-        return estimate_prior(X, labels, scores=scores, random_state=seed, scenario=scenario)
+    with suppress(EqualScoresError):
+        return estimate_quietly(X, labels, scores=scores, random_state=seed, scenario=scenario)
     return assumed_prior(labels, scenario)  # quick models learn nothing from a dozen rows
 
 
@@ -186,9 +184,7 @@ def prior_to_learn_with(first: PriorEstimate, X: Any, codes: Labels, seed: int) 
     """
     if is_given(first) or (codes == NEGATIVE).sum() < _FEWEST_OF_BOTH:
         return usable_prior(first)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they repeat those of the first estimate
-        scores = held_out_scores(X, (codes == POSITIVE).astype(np.int8), random_state=seed)
+    scores = held_out_scores(X, (codes == POSITIVE).astype(np.int8), random_state=seed)
     p, u, n = (scores[codes == kind] for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     return usable_prior(combine(first, prior_from_both(p, u, n, first)))
 

@@ -19,7 +19,7 @@ from punce.priors.bbe import BBE
 from punce.priors.combined import Combined
 from punce.priors.dedpul import DEDPUL
 from punce.priors.elkan_noto import ElkanNoto
-from punce.priors.estimate import run_all, run_one
+from punce.priors.estimate import issue, run_all, run_one
 from punce.priors.kernel_mean import KM1, KM2
 from punce.priors.pen_l1 import PenL1
 from punce.priors.result import PriorEstimate, PriorTable, PriorWarning, RawEstimate
@@ -69,6 +69,33 @@ def estimate_prior(
     `scenario` changes only the population prior: the share among the unlabelled rows is estimated the same way.
     Same `random_state`, same result. Warnings are issued as :class:`PriorWarning` and kept in ``.warnings``.
     """
+    given: dict[str, Any] = {"scores": scores, "random_state": random_state, "scenario": scenario}
+    found = _estimated(X, labels, method, classifier=classifier, **given, **options)
+    issue(found)
+    return found
+
+
+def estimate_quietly(X: Any, labels: Any, method: str = "combined", **given: Any) -> PriorEstimate:
+    """One method of :func:`estimate_prior` without warnings being issued: they are in ``.warnings`` only.
+
+    For a caller that does not want them. ``warnings.catch_warnings`` would change what every thread is warned of.
+    """
+    found = _estimated(X, labels, method, **given)
+    assert isinstance(found, PriorEstimate)
+    return found
+
+
+def _estimated(
+    X: Any,
+    labels: Any,
+    method: str,
+    *,
+    scores: Any = None,
+    random_state: int | None = 0,
+    scenario: Scenario = "single_set",
+    classifier: Any = None,
+    **options: Any,
+) -> PriorEstimate | PriorTable:
     check_scenario(scenario)
     run = _asked(method, options)
     if classifier is not None and method != "all" and not PRIORS[method].has_classifier:
@@ -98,7 +125,8 @@ def estimate_with_scores(
 ) -> tuple[npt.NDArray[np.float64], PriorEstimate | PriorTable]:
     """What :func:`held_out_scores` and :func:`estimate_prior` give of the same rows, with one fit of the model of both.
 
-    To hand the scores back as ``scores=`` is not the same: then ``"combined"`` has this one model to go by.
+    To hand the scores back as ``scores=`` is not the same: then ``"combined"`` has this one model to go by. No
+    warnings are issued: they are in ``.warnings``.
     """
     check_scenario(scenario)
     run = _asked(method, {})
@@ -146,6 +174,7 @@ __all__ = [
     "TEDn",
     "TIcE",
     "estimate_prior",
+    "estimate_quietly",
     "estimate_with_scores",
     "held_out_scores",
 ]

@@ -21,15 +21,13 @@ logger = logging.getLogger(__name__)
 
 
 def run_one(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
-    """One estimator's answer, with its warnings issued."""
+    """One estimator's answer."""
     estimate = _run(estimator, method, sample, scenario, aside)
     shared = about_sample(sample)
     # Feature methods need no scores: fitting a model only to warn would cost more than the estimate.
     if estimator.reads == "scores" or sample.has_scores:
         shared += about_scores(sample)
-    estimate = replace(estimate, warnings=(*shared, *estimate.warnings))
-    _issue(estimate.warnings)
-    return estimate
+    return replace(estimate, warnings=(*shared, *estimate.warnings))
 
 
 def run_all(
@@ -48,9 +46,7 @@ def run_all(
     values = [e.value for e in free]
     spread = max(values) - min(values)
     shared = (*about_sample(sample), *about_scores(sample), *about_agreement(free, spread, who_agrees(estimates)))
-    table = PriorTable(tuple(estimates), failures, spread, float(np.median(values)), spread <= DISAGREEMENT, shared)
-    _issue((*shared, *(text for e in estimates for text in e.warnings)))
-    return table
+    return PriorTable(tuple(estimates), failures, spread, float(np.median(values)), spread <= DISAGREEMENT, shared)
 
 
 def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scenario, aside: int) -> PriorEstimate:
@@ -84,7 +80,8 @@ def _run(estimator: PriorEstimator, method: str, sample: Sample, scenario: Scena
     )
 
 
-def _issue(texts: tuple[str, ...]) -> None:
-    for text in texts:
-        # Frames: _issue, run_one or run_all, estimate_prior, the caller.
-        warnings.warn(text, PriorWarning, stacklevel=4)
+def issue(found: PriorEstimate | PriorTable) -> None:
+    """Warn whoever called the caller of this function."""
+    estimates = list(found) if isinstance(found, PriorTable) else []
+    for text in (*found.warnings, *(text for estimate in estimates for text in estimate.warnings)):
+        warnings.warn(text, PriorWarning, stacklevel=3)

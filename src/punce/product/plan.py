@@ -65,6 +65,7 @@ class DataOptions:
     decimal: str | None = None
     table: str | None = None
     skip_unreadable: bool = False
+    category: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse options that cannot be meant or have no effect, before anything is imported to learn with."""
