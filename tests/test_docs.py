@@ -121,6 +121,12 @@ def test_no_page_holds_the_marks_of_a_merge(page: Path) -> None:
     assert not re.findall(r"^(?:<{7}|>{7}|={7}$).*", page.read_text(), flags=re.MULTILINE)
 
 
+def test_the_list_of_changes_is_short_enough_to_read() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert len(lines) <= 120
+    assert max(map(len, lines)) <= 200
+
+
 @pages
 def test_links_lead_somewhere(page: Path) -> None:
     prose = "\n".join(re.sub(r"`[^`]*`", "", line) for kind, line in parts(page) if kind is None)
