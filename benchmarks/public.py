@@ -263,18 +263,15 @@ def _pairs(cell: dict[str, Any]) -> list[str]:
     return cells
 
 
-_NOTES = """What the published figures are: PUICL's are means of ten draws (`evaluation_outputs/eval_20260311_132907`
-in its repository). PU-Bench's accuracies are those of the best method in its paper (ICLR 2026); its AUC and F1 are the
-best of its methods on one seed, from a fork of its repository (`AlonKellner-RedHat/PU-Bench`,
-`BENCHMARK_COMPARISON.md`). Its methods are told the true share of positives; ours estimates it.
-Under PUICL's protocol a classifier that calls every row positive is right for 80 % of them.
+_NOTES = """PUICL's figures are means of ten draws (`evaluation_outputs/eval_20260311_132907` in its repository);
+there a classifier that calls every row positive is right for 80 % of them. PU-Bench's accuracies are those of the best
+method in its paper (ICLR 2026); its AUC and F1 are the best of its methods on one seed, from a fork of its repository
+(`AlonKellner-RedHat/PU-Bench`, `BENCHMARK_COMPARISON.md`). Its methods are told the true share of positives.
 
 What could not be matched: the draws themselves; the 1 % of rows with which PU-Bench chooses epochs (ours learn from all
-training rows); PUICL's sets adult (kept for an independent check), default credit, rice and churn, and those that only
-its paper has; PU-Bench's IMDb, Fashion-MNIST, AlzheimerMRI and Connect-4 (not at hand) and 20 Newsgroups (kept for an
-independent check). For the texts that we have (SST-2, SMS spam) we know of no published figure under these protocols.
-Spambase, mushroom, banknote, letter and abalone are among the sets on which the ensemble for tables was designed, in
-other draws; the others are not."""
+training rows); sets that were not at hand or are kept for an independent check (PUICL: adult, default credit, rice,
+churn; PU-Bench: IMDb, Fashion-MNIST, AlzheimerMRI, Connect-4, 20 Newsgroups). The ensemble for tables was designed on
+other draws of spambase, mushroom, banknote, letter and abalone."""
 
 
 def main() -> None:
