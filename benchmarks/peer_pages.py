@@ -98,6 +98,8 @@ def _bad_batch(found: dict[str, Any]) -> str:
 
 
 def _of_batch(said: str) -> str:
+    if said.startswith("the loss is"):
+        return "not finite"
     kind, _, _ = said.partition(": ")
     return _KIND.get(kind, f"{kind} from inside" if kind.endswith("Error") else said)
 

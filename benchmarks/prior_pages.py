@@ -110,23 +110,13 @@ def _prior_known(known: dict[str, Any]) -> str:
 
 def _labelling_test(found: dict[str, Any]) -> str:
     alarms = 100 * found["accuracy"]["false_alarms_of_the_labelling_test"]
-    rows = [
-        [r["set"], str(r["n_p"]), f"{r['strength']:g}", f"{100 * r['noticed']:.0f} %", f"{r['mean_bbe']:.2f}"]
-        for r in found["representative"]
-    ]
     biased = [r for r in found["representative"] if r["strength"]]
     low, high = (pick(r["mean_bbe"] for r in biased) for pick in (min, max))
     noticed = 100 * sum(r["noticed"] for r in biased) / len(biased)
     return f"""**Are the labelled rows a random sample?** A quick test warns if they seem not to be. It raises a false
 alarm in {alarms:.0f} % of the cells above. `benchmarks/priors.py representative` labels positives with weights
 exp(strength · first principal component). BBE's estimate of a true share of 0.5 then falls to between
-{low:.2f} and {high:.2f}, and the test notices it in {noticed:.0f} % of the draws.
-
-<details markdown><summary>Every set</summary>
-
-{rows_of(["set", "labelled", "strength of the bias", "noticed", "mean estimate"], rows)}
-
-</details>"""
+{low:.2f} and {high:.2f}, and the test notices it in {noticed:.0f} % of the draws."""
 
 
 def prior_speed(speed: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@
     python benchmarks/public.py --summary      # no new runs: results/public.json; benchmarks/pages.py makes the page
 
 One line of JSON per (protocol, set, seed) goes to results/public.jsonl; what is there is not run again, so that a run
-can be cut into pieces with --seconds. Pictures take minutes to two hours a draw and run only if they are named, with
+can be cut into pieces with --seconds. Images take minutes to two hours a draw and run only if they are named, with
 PUNCE_IMAGE_ENCODER= (empty), so that nothing pretrained is used.
 
 **PUICL** (In-Context Positive-Unlabeled Learning, arXiv 2605.05591; github.com/qinglong-tian/puicl, the evaluation in
@@ -80,7 +80,7 @@ PU_BENCH = {
     "cifar10": Published("best of PU-Bench (Dist-PU; AUC: VPU, F1: nnPUSB)", 96.26, 88.09, 87.72),
 }
 PUBLISHED = {"PUICL": PUICL, "PU-Bench": PU_BENCH}
-PICTURES = ("mnist", "cifar10")
+IMAGE_SETS = ("mnist", "cifar10")
 
 
 # --- the data --------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def puicl(name: str, seed: int) -> dict[str, float]:
 
 
 def pu_bench(name: str, seed: int) -> dict[str, float]:
-    X, y, X_test, y_test = pictures(name) if name in PICTURES else parts(name, seed)
+    X, y, X_test, y_test = image_rows(name) if name in IMAGE_SETS else parts(name, seed)
     positive = np.flatnonzero(y == 1)
     labelled = np.random.default_rng(seed).choice(positive, len(positive) // 10, replace=False)
     rows = np.concatenate([labelled, np.arange(len(y))])
@@ -157,7 +157,7 @@ def parts(name: str, seed: int) -> tuple[Any, np.ndarray, Any, np.ndarray]:
 
 
 @cache
-def pictures(name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+def image_rows(name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     """Even digits, or vehicles, are positive."""
     data = load(name, positive=(0, 2, 4, 6, 8) if name == "mnist" else None, download=False)
     return data.train.X, data.train.y_true, data.test.X, data.test.y_true
@@ -187,7 +187,7 @@ def run(sets: list[str] | None, n_seeds: int, seconds: float) -> None:
     stop = time.monotonic() + seconds
     for seed in SEEDS[:n_seeds]:
         for protocol, published in PUBLISHED.items():
-            wanted = [name for name in published if (name in sets if sets else name not in PICTURES)]
+            wanted = [name for name in published if (name in sets if sets else name not in IMAGE_SETS)]
             for name in wanted:
                 if time.monotonic() > stop:
                     return
@@ -242,7 +242,7 @@ def markdown(result: dict[str, Any]) -> str:
         if theirs is not None
     ]
     where = "reached" if all(compared) else f"**missed**, behind in {compared.count(False)} of {len(compared)}"
-    missing = [name for name in PICTURES if name not in protocols.get("PU-Bench", {})]
+    missing = [name for name in IMAGE_SETS if name not in protocols.get("PU-Bench", {})]
     also = f" Not run: {' and '.join(missing)}, of which a draw takes more than half an hour." if missing else ""
     return f"""### Public head-to-heads (`benchmarks/public.py`)
 
@@ -263,18 +263,15 @@ def _pairs(cell: dict[str, Any]) -> list[str]:
     return cells
 
 
-_NOTES = """What the published figures are: PUICL's are means of ten draws (`evaluation_outputs/eval_20260311_132907`
-in its repository). PU-Bench's accuracies are those of the best method in its paper (ICLR 2026); its AUC and F1 are the
-best of its methods on one seed, from a fork of its repository (`AlonKellner-RedHat/PU-Bench`,
-`BENCHMARK_COMPARISON.md`). Its methods are told the true share of positives; ours estimates it.
-Under PUICL's protocol a classifier that calls every row positive is right for 80 % of them.
+_NOTES = """PUICL's figures are means of ten draws (`evaluation_outputs/eval_20260311_132907` in its repository);
+there a classifier that calls every row positive is right for 80 % of them. PU-Bench's accuracies are those of the best
+method in its paper (ICLR 2026); its AUC and F1 are the best of its methods on one seed, from a fork of its repository
+(`AlonKellner-RedHat/PU-Bench`, `BENCHMARK_COMPARISON.md`). Its methods are told the true share of positives.
 
 What could not be matched: the draws themselves; the 1 % of rows with which PU-Bench chooses epochs (ours learn from all
-training rows); PUICL's sets adult (kept for an independent check), default credit, rice and churn, and those that only
-its paper has; PU-Bench's IMDb, Fashion-MNIST, AlzheimerMRI and Connect-4 (not at hand) and 20 Newsgroups (kept for an
-independent check). For the texts that we have (SST-2, SMS spam) we know of no published figure under these protocols.
-Spambase, mushroom, banknote, letter and abalone are among the sets on which the ensemble for tables was designed, in
-other draws; the others are not."""
+training rows); sets that were not at hand or are kept for an independent check (PUICL: adult, default credit, rice,
+churn; PU-Bench: IMDb, Fashion-MNIST, AlzheimerMRI, Connect-4, 20 Newsgroups). The ensemble for tables was designed on
+other draws of spambase, mushroom, banknote, letter and abalone."""
 
 
 def main() -> None:

@@ -76,31 +76,7 @@ def refit_text(refit: Mapping[str, Any]) -> str:
         holds = ("{} of {}".format(*own[key]) for key in _HOLDS)
         rows.append([_LABELLING[name], *cells, *holds, str(own["fits"])])
     table = rows_of(header, rows)
-    return (
-        f"{table}\n\nTrue accuracy / AUC in per cent, over unlabelled rows that nobody judged.\n\n{spam_table(refit)}"
-    )
-
-
-def spam_table(refit: Mapping[str, Any]) -> str:
-    header = [
-        "Spambase, labelled from the tenth with the highest p̂", "accuracy said by the fit", "audited, 60 verdicts",
-        "true", "said after the refit", "true after the refit",
-    ]  # fmt: skip
-    rows = [
-        [
-            f"seed {one['seed']}", interval(one["claimed_accuracy"]), interval(one["audited_accuracy"]),
-            f"{100 * one['truth']['accuracy']:.1f}", interval(one["claimed_after"]),
-            f"{100 * one['truth_after']['accuracy']:.1f}",
-        ]
-        for one in refit["spambase_top"]
-    ]  # fmt: skip
-    return rows_of(header, rows)
-
-
-def interval(said: list[float] | None) -> str:
-    if said is None:
-        return "cannot be estimated"
-    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * number for number in said))
+    return f"{table}\n\nTrue accuracy / AUC in per cent, over unlabelled rows that nobody judged."
 
 
 # --- labelled negatives ----------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ _WHY = """**Where the curves bend.** `punce predict` reads rows in batches: its 
 batch. Its time depends on the model: one of 1,000 rows has small trees, one of 100,000 rows (the large model) large
 ones. `punce fit` and `punce prior` read a table whole up to 50 million cells, and draw a million rows of a larger one.
 Above 50,000 unlabelled rows a random 50,000 train; from there on `punce fit` spends its time on scoring every row with
-all members: about an eighth of a millisecond a row. The other classifiers get one array; at 10,000 columns their memory
-is mostly what this script needs to read it. The other losses hold all pairs of views."""
+all members: about an eighth of a millisecond a row. The other classifiers get one array: at 10,000 columns their
+memory is mostly what this script needs to read it."""
 
 
 def scale_section(found: dict[str, Any]) -> str:

@@ -121,6 +121,12 @@ def test_no_page_holds_the_marks_of_a_merge(page: Path) -> None:
     assert not re.findall(r"^(?:<{7}|>{7}|={7}$).*", page.read_text(), flags=re.MULTILINE)
 
 
+def test_the_list_of_changes_is_short_enough_to_read() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert len(lines) <= 120
+    assert max(map(len, lines)) <= 200
+
+
 @pages
 def test_links_lead_somewhere(page: Path) -> None:
     prose = "\n".join(re.sub(r"`[^`]*`", "", line) for kind, line in parts(page) if kind is None)
@@ -171,6 +177,8 @@ def test_the_list_of_benchmarks_names_every_script_and_result() -> None:
     named = set(re.findall(r"\b\w+\.(?:py|jsonl?)\b", listed))
     scripts = {path.name for path in folder.glob("*.py") if not re.search(r"_(pages?|summary)$", path.stem)}
     assert scripts - named == set()
+    written = {path.name for path in results.glob("*.json")}
+    assert written - named - {f"{script.removesuffix('.py')}.json" for script in named} == set()
     assert {name for name in named if not (folder / name).exists() and not (results / name).exists()} <= _ENDINGS
 
 
@@ -179,9 +187,9 @@ def test_the_list_of_benchmarks_names_every_script_and_result() -> None:
 
 @pages
 def test_make_targets_exist(page: Path) -> None:
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     code = prose_code(page) + blocks(page, "")
-    named = {target for text in code for target in re.findall(r"^make (\w+)", text, flags=re.MULTILINE)}
+    named = {target for text in code for target in re.findall(r"^make ([\w-]+)", text, flags=re.MULTILINE)}
     assert named <= targets
 
 
@@ -193,6 +201,20 @@ def test_punce_commands_exist(page: Path) -> None:
     code = prose_code(page) + blocks(page, "")
     named = {command for text in code for command in re.findall(r"^punce (\w+)", text, flags=re.MULTILINE)}
     assert named <= commands
+
+
+@pages
+def test_options_of_punce_commands_exist(page: Path) -> None:
+    """`punce fit DATA --label COL` takes --label, and so on; torchrun and Dask have options of their own."""
+    from typer.main import get_command
+
+    from punce.cli import app
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for text in prose_code(page) + blocks(page, "") + blocks(page, "console"):
+        for name, rest in re.findall(r"(?:^(?:\$ )?|-m )punce (\w+)([^#\n]*)", text, flags=re.MULTILINE):
+            taken = {option for parameter in commands[name].params for option in parameter.opts}
+            assert set(re.findall(r"--[a-z][\w-]*", rest)) <= taken | {"--help"}, f"{page.name}: punce {name}{rest}"
 
 
 def test_every_experiment_has_its_command_in_the_page_of_the_paper() -> None:

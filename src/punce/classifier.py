@@ -87,8 +87,8 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
             clustering) or "selfpu" (without a loss).
         transfer: "probe" freezes the encoder, "finetune" trains it further with the head.
         encoder: "auto" by input kind, a name in ``punce.encoders.ENCODERS``, or an Encoder. For tables "auto" is the
-            ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts and pictures
-            also a Hugging Face encoder by name or folder, for texts "tfidf", for pictures a ``punce.encoders.Vision``
+            ensemble of docs/tables.md, to which loss, risk, transfer and epochs do not apply. For texts and images
+            also a Hugging Face encoder by name or folder, for texts "tfidf", for images a ``punce.encoders.Vision``
             (docs/text.md and docs/images.md say what "auto" is).
         prior: share of positives among the *unlabelled* rows, or (share, low, high) with its 90 % interval, or "auto"
             to estimate it.
@@ -117,7 +117,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         decision_scores_: what ranks the training rows, finer than the probabilities, which can tie.
         threshold_: from which probability a row is called positive.
         ran_: what was trained, with the settings of each stage; for tables the members and their weights.
-        encoder_: the encoder that was used: `encoder`, or the pretrained one that "auto" found for pictures.
+        encoder_: the encoder that was used: `encoder`, or the pretrained one that "auto" found for images.
         setting_: "pnu" if there were labelled negatives, else "pu".
         labelling_: LabellingCheck: whether the labelled rows can be a random sample of the positives.
         metrics_: PUMetrics from held-out rows. history_: one dict per training epoch. kind_: the input kind.

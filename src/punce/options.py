@@ -99,7 +99,7 @@ WAYS: dict[str, Way] = {
     "tuned": Way(
         "{loss}, then {risk} on transformer and head", _NETWORK, ("loss", "pretrain", "risk", "probe", "finetune")
     ),
-    "tuned pictures": Way(
+    "tuned images": Way(
         "{loss}, then {risk} on a pretrained encoder and head", _NETWORK, ("loss", "pretrain", "risk", "finetune")
     ),
     "joint": Way(
@@ -170,7 +170,7 @@ def _network_way(kind: str, asked: Mapping[str, Any]) -> str:
     """The way in which one network is trained by a single loss and risk."""
     encoder = asked["encoder"]
     if kind == "image" and is_pretrained(encoder):
-        return "tuned pictures"
+        return "tuned images"
     loss, risk = (resolved(kind, asked)[name] for name in PAPER)
     if _is(risk, "selfpu"):
         return "selfpu"
@@ -189,7 +189,7 @@ def _network_way(kind: str, asked: Mapping[str, Any]) -> str:
 def automatic_encoder(kind: str, shape: tuple[int, ...], encoder: Any) -> Any:
     """What encoder="auto" stands for on rows of this shape, where that depends on what is installed; never a download.
 
-    Pictures go through the encoder that PUNCE_IMAGE_ENCODER names (empty: through none), or coloured ones through an
+    Images go through the encoder that PUNCE_IMAGE_ENCODER names (empty: through none), or coloured ones through an
     installed package with weights. Otherwise "auto" is left to the route.
     """
     if kind != "image" or not _is(encoder, "auto"):
@@ -208,7 +208,7 @@ def packaged_encoder() -> str | None:
 
 
 def is_pretrained(encoder: Any) -> bool:
-    """Whether pictures go through a pretrained encoder: a name that is no network's, or a ``Vision``."""
+    """Whether images go through a pretrained encoder: a name that is no network's, or a ``Vision``."""
     if isinstance(encoder, str):
         return encoder not in ("auto", *VECTOR_ENCODERS, *IMAGE_ENCODERS)
     return hasattr(encoder, "preprocessing")
@@ -287,11 +287,11 @@ def _refuse_combinations(way: str, asked: Mapping[str, Any]) -> None:
             f"risk {asked['risk']!r} cannot train {_TUNED[way]}; use one of {list(RISKS_ON_TOKENS)}, "
             f"or transfer='probe', which keeps {_TUNED[way].replace('a ', 'the ', 1)} frozen"
         )
-    if way == "tuned pictures" and asked["loss"] is None:
+    if way == "tuned images" and asked["loss"] is None:
         raise InputError("loss=None trains from scratch, and the encoder is a pretrained one; give a loss")
 
 
-_TUNED = {"tuned": "a transformer", "tuned pictures": "a pretrained encoder"}
+_TUNED = {"tuned": "a transformer", "tuned images": "a pretrained encoder"}
 RISKS_ON_TOKENS = ("nnpu", "upu", "pn")
 """vPU mixes inputs, PvU and puPL look at them as numbers, Self-PU starts from scratch: none makes sense for tokens."""
 
@@ -332,7 +332,7 @@ def looks_like_a_path(source: str) -> bool:
 def check_encoder(encoder: Any, kind: str) -> None:
     """Refuse an encoder that cannot read rows of this kind; "auto" is a kind that is not known yet.
 
-    For texts and pictures every other name is a pretrained encoder's; whether there is one shows when it is looked for.
+    For texts and images every other name is a pretrained encoder's; whether there is one shows when it is looked for.
     """
     networks = (*VECTOR_ENCODERS, *(IMAGE_ENCODERS if kind in ("auto", "image") else ()))
     if not isinstance(encoder, str) and hasattr(encoder, "features"):  # an Encoder, without importing torch

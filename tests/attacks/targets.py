@@ -125,7 +125,7 @@ def _tables() -> list[Target]:
     return [Target(name, _read_table, partial(_table_seeds, name), words.get(name, ())) for name in WRITERS]
 
 
-# Arrays and pictures --------------------------------------------------------------------------------------------------
+# Arrays and images --------------------------------------------------------------------------------------------------
 
 
 def _read_array(path: Path) -> None:

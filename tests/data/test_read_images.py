@@ -94,7 +94,7 @@ def test_grey_folders_stay_grey_and_deep_grey_is_scaled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("top", "told"), [(4_095, True), (16_383, False), (65_535, False), (0, False)])
 @pytest.mark.parametrize("form", ["tif", "png"])
 def test_deep_grey_that_fills_only_twelve_bits_is_told(top: int, told: bool, form: str, tmp_path: Path) -> None:
-    """A camera's 12 bits in 16: such a picture is read as nearly black, 0 to 15."""
+    """A camera's 12 bits in 16: such an image is read as nearly black, 0 to 15."""
     _picture(tmp_path / "plain.png", 1, (8, 8), "L")
     (tmp_path / "spoilt.tif").write_bytes(b"II*")
     for k in range(2):
@@ -109,7 +109,7 @@ def test_deep_grey_that_fills_only_twelve_bits_is_told(top: int, told: bool, for
 
 @pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
 def test_a_pixel_without_data_is_black_and_changes_no_other(missing: float, tmp_path: Path) -> None:
-    """Maps and scans mark so what was not measured; the whole picture was black."""
+    """Maps and scans mark so what was not measured; the whole image was black."""
     deep = np.linspace(0, 3, 64, dtype=np.float32).reshape(8, 8)
     Image.fromarray(deep).save(tmp_path / "whole.tif")
     deep[2, 3] = missing

@@ -281,6 +281,18 @@ def test_the_command_presents_without_running(few: Path, tmp_path: Path) -> None
     assert sorted((few / "laptop1").glob("*.json")) == before
 
 
+def test_each_place_has_a_table_of_its_claims_and_only_the_scales_that_measured_one() -> None:
+    document = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    places = document.split("\n### ")[1:]
+    assert len(places) >= 5
+    for place in places:
+        head, _, *rows = [line.strip("|").split("|") for line in place.splitlines() if line.startswith("|")]
+        assert not any(place.partition("\n")[0] in row[0] for row in rows)
+        assert all(any(row[column].strip() for row in rows) for column in range(len(head)))
+    captions = re.findall(r"^\*.*\*$", document, flags=re.MULTILINE)
+    assert len(captions) == len(set(captions)) > 0
+
+
 def test_the_committed_document_is_what_the_committed_results_give() -> None:
     document, results = ROOT / "docs" / "results.md", ROOT / "results"
     assert list((results / "laptop").glob("*.json"))

@@ -82,7 +82,7 @@ def embedding(folder: Path, n: int = 120) -> None:
 
 
 def pictures(folder: Path, n: int = 60) -> None:
-    """Small grey pictures."""
+    """Small grey images."""
     rng = np.random.default_rng(0)
     for part in ("labelled", "unlabelled"):
         (folder / "rows" / part).mkdir(parents=True)

@@ -70,7 +70,7 @@ def draw(is_positive: bool, seed: int, size: tuple[int, int] = (24, 20)) -> Imag
 
 
 def write_folder(folder: Path, n: int = 150, n_labelled: int = 35) -> Path:
-    """A third of the pictures are positive, `n_labelled` of them labelled, in a labels.csv with file,label."""
+    """A third of the images are positive, `n_labelled` of them labelled, in a labels.csv with file,label."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["file,label"]
     for k in range(n):

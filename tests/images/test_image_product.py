@@ -1,4 +1,4 @@
-"""Folders and arrays of pictures through a frozen encoder: decoded and embedded once, saved, found again, streamed."""
+"""Folders and arrays of images through a frozen encoder: decoded and embedded once, saved, found again, streamed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from punce.data.pictures import looks_of, near_duplicates
 from punce.encoders import Vision
 from punce.errors import InputError
 from punce.models import image
-from punce.models.pictures import PictureVectors
+from punce.models.pictures import ImageVectors
 from punce.product.fit import run_fit
 from punce.product.plan import DataOptions, ModelOptions, plan_fit
 from punce.product.predict import run_predict
@@ -36,7 +36,7 @@ PRIOR = 0.13  # told, as to estimate it takes seconds
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
-    """How many pictures were decoded and embedded."""
+    """How many images were decoded and embedded."""
     found = {"decoded": 0, "embedded": 0}
     decode, embed = decoding.decode, Vision.embed
 
@@ -101,7 +101,7 @@ def test_new_pictures_are_streamed_and_unreadable_ones_left_out(
         draw(k % 2 == 0, 1000 + k, (50 + k, 40)).save(new / f"{k:02d}.jpg")
     (new / "99.jpg").write_bytes((new / "00.jpg").read_bytes()[:300])
     counts.update(decoded=0, embedded=0)
-    monkeypatch.setattr("punce.product.predict._PICTURES", 8)
+    monkeypatch.setattr("punce.product.predict._MOST_IMAGES", 8)
     with pytest.raises(InputError, match=r"1 image cannot be read: 99\.jpg"):
         run_predict(tmp_path / "run", new, tmp_path / "out.csv")
     done = run_predict(tmp_path / "run", new, tmp_path / "out.csv", written={"skip_unreadable": True})
@@ -161,7 +161,7 @@ def test_arrays_that_are_no_pictures_are_refused(
 
 
 def test_an_array_that_is_filled_again_is_embedded_again() -> None:
-    vectors = PictureVectors(Vision(torch.nn.AvgPool2d(16), size=16))
+    vectors = ImageVectors(Vision(torch.nn.AvgPool2d(16), size=16))
     batch, _ = _arrays(8)
     before = vectors.embedded(batch)[0].copy()
     batch[:] = 255 - batch
@@ -207,7 +207,7 @@ def test_the_encoder_of_a_caller_is_not_changed() -> None:
 
 
 def _as_seen(source: Path, X: np.ndarray) -> torch.Tensor:
-    """Pictures as the encoder takes them."""
+    """Images as the encoder takes them."""
     return Vision(str(source)).preprocessing.batch(torch.from_numpy(X).permute(0, 3, 1, 2))
 
 

@@ -1,4 +1,4 @@
-"""Large pictures and long training are cut down by what they cost; what is reduced is reduced again when scoring."""
+"""Large images and long training are cut down by what they cost; what is reduced is reduced again when scoring."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_short_work_is_not_announced_and_long_work_is() -> None:
 
 
 def test_a_stored_model_of_reduced_pictures_scores_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures are reduced twice: before anything sees them, and once more for the encoder."""
+    """Images are reduced twice: before anything sees them, and once more for the encoder."""
     for name, value in {"_SMALLEST_SIDE": 8, "_MOST_FLOPS": 1e9, "_LARGEST_SIDE": 16}.items():
         monkeypatch.setattr(costs, name, value)
     rng, settings = np.random.default_rng(0), replace(SETTINGS, used={})

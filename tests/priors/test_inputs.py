@@ -304,14 +304,14 @@ def test_texts_are_texts_in_whatever_they_come() -> None:
     data = gaussians(0.5, n_p=60, n_u=120)
     words = np.where(data.is_positive, ["win prize", "free claim"] * 90, ["lunch room", "meeting minutes"] * 90)
     plain = estimate_prior(words.tolist(), data.labels)
-    polars = pytest.importorskip("polars")
+    polars = pytest.importorskip("polars", reason="polars is not installed (punce[dev])")
     for texts in (words.astype(object), pd.Series(words), pd.Series(words, dtype="string"), polars.Series(words)):
         assert estimate_prior(texts, data.labels) == plain
     assert estimate_prior([None, *words[1:]], data.labels).value == pytest.approx(plain.value, abs=0.05)
 
 
 def test_a_query_of_polars_is_run() -> None:
-    polars = pytest.importorskip("polars")
+    polars = pytest.importorskip("polars", reason="polars is not installed (punce[dev])")
     data = gaussians(0.4, n_p=50, n_u=100)
     frame = pd.DataFrame(data.X, columns=["a", "b"])
     assert estimate_prior(polars.from_pandas(frame).lazy(), data.labels) == estimate_prior(frame, data.labels)

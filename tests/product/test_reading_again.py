@@ -1,4 +1,4 @@
-"""New rows are read as the run's own were: pictures in their form, columns by name, whatever the new file holds."""
+"""New rows are read as the run's own were: images in their form, columns by name, whatever the new file holds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def forget_the_reading(run: Path) -> None:
     (run / "config.json").write_text(json.dumps(config))
 
 
-# Pictures ------------------------------------------------------------------------------------------------------------
+# Images ------------------------------------------------------------------------------------------------------------
 
 
 def picture(path: Path, seed: int, size: int, mode: str) -> None:
@@ -65,7 +65,7 @@ def pictures(folder: Path, sizes: tuple[int, ...], mode: str, n: int = 12) -> Pa
 
 @pytest.fixture(scope="module")
 def colour_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Learned from colour pictures of two sizes, so at 64 × 64, by an encoder that takes any size."""
+    """Learned from colour images of two sizes, so at 64 × 64, by an encoder that takes any size."""
     place = tmp_path_factory.mktemp("colour")
     pictures(place / "mixed" / "labelled", (12, 16), "RGB")
     pictures(place / "mixed" / "unlabelled", (12, 16), "RGB", 24)
@@ -81,7 +81,7 @@ def as_learned(folder: Path, size: int, channels: int) -> np.ndarray:
 
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """The rows that reached the classifier: probabilities can be equal for different pictures."""
+    """The rows that reached the classifier: probabilities can be equal for different images."""
     seen: list[np.ndarray] = []
     rows = PUClassifier._rows
 

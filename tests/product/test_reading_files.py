@@ -136,7 +136,7 @@ def test_a_run_is_named_after_the_file_and_not_after_its_table(
     assert "write runs/shop;" in capsys.readouterr().out
 
 
-# --- pictures that cannot be read -------------------------------------------------------------------------------------
+# --- images that cannot be read -------------------------------------------------------------------------------------
 
 
 def pictures(folder: Path, n: int) -> Path:

@@ -19,7 +19,7 @@ LABELS = (np.arange(40) % 4 == 0).astype(int)
 
 @pytest.fixture(scope="module")
 def classifier() -> PUClassifier:
-    """Of an encoder that takes pictures of any size."""
+    """Of an encoder that takes images of any size."""
     X = np.random.default_rng(0).integers(0, 256, (40, 3, 8, 8), dtype=np.uint8)
     return PUClassifier(encoder="resnet18", prior=0.4, epochs=1, random_state=0).fit(X, LABELS)
 
@@ -52,7 +52,7 @@ def test_words_and_dates_are_no_embeddings(X: np.ndarray, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "mend"), [((6, 8, 8), r"grey pictures \(n, H, W\) are X\[:, None\]$"), ((8,), r"one row is \(1, d\)$")]
+    ("shape", "mend"), [((6, 8, 8), r"grey images \(n, H, W\) are X\[:, None\]$"), ((8,), r"one row is \(1, d\)$")]
 )
 def test_rows_with_an_axis_too_few_say_how_to_add_it(shape: tuple[int, ...], mend: str) -> None:
     with pytest.raises(InputError, match=mend):

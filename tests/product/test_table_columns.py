@@ -205,7 +205,7 @@ def test_scoring_warns_of_what_the_fit_has_not_said() -> None:
         classifier.predict_proba(frame.assign(town="Rome"))
     assert [str(w.message).partition(":")[0] for w in caught] == ["column 'town'"]
     assert caught[0].filename == __file__
-    classifier.embed(frame.assign(town="Rome"))  # the picture of a report repeats nothing
+    classifier.embed(frame.assign(town="Rome"))  # the image of a report repeats nothing
 
 
 def test_a_refusal_that_names_some_of_many_missing_columns_says_how_many_more() -> None:

@@ -160,7 +160,7 @@ def test_sheet_places_tiles_and_respects_its_budget() -> None:
     small = thumbnail_sheet(noise, budget=60_000)
     assert len(small.uri) <= 60_000
     assert small.tile < 32
-    with pytest.raises(InputError, match="at least one picture"):
+    with pytest.raises(InputError, match="at least one image"):
         thumbnail_sheet([])
 
 

@@ -159,7 +159,7 @@ class TestDistributions:
         assert angle.mean().abs() < 0.2
 
     def test_an_upright_digit_stays_upright(self) -> None:
-        """Where the matrices send 'up' in the picture: never further than turn and slant together allow."""
+        """Where the matrices send 'up' in the image: never further than turn and slant together allow."""
         view = digit()
         theta = geometries.matrices(self.geometry(view, 28, 28), 28, 28).double()
         up = theta[:, :, 1]  # the input direction shown downwards in the output

@@ -1,4 +1,4 @@
-"""Small pictures, whitened and changed: against plain loops, and that a change belongs to its row alone."""
+"""Small images, whitened and changed: against plain loops, and that a change belongs to its row alone."""
 
 from __future__ import annotations
 

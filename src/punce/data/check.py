@@ -89,7 +89,7 @@ class _Tally:
     def _add_images(self, files: ImageFiles) -> None:
         reasons = files.unreadable()
         self._unreadable += [f"{files.names[row]} ({reason})" for row, reason in reasons.items()]
-        # a fingerprint of its own: two unreadable files are not equal pictures
+        # a fingerprint of its own: two unreadable files are not equal images
         own = {row: hash_bytes(files.names[row].encode()) for row in reasons}
         hashes = files.known[EQUAL].copy()
         hashes[list(own)] = list(own.values())
@@ -118,7 +118,7 @@ class _Tally:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
     def near_duplicates(self, labels: Labels | None) -> Iterator[DataFinding]:
-        """Unlabelled pictures that are another version of a labelled one: rescaled, compressed, recoloured."""
+        """Unlabelled images that are another version of a labelled one: rescaled, compressed, recoloured."""
         if not self._looks or labels is None:
             return
         from punce.data.pictures import near_duplicates

@@ -1,4 +1,4 @@
-"""Embedding matrices (or stacks of pictures) in .npy and .npz files. Pickles are never loaded."""
+"""Embedding matrices (or stacks of images) in .npy and .npz files. Pickles are never loaded."""
 
 from __future__ import annotations
 

@@ -24,17 +24,17 @@ from punce.errors import InputError, WriteError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, read_labels
 
 if TYPE_CHECKING:
-    from punce.data.pictures import Picture, Square  # imported where pictures are decoded: tables need no Pillow
+    from punce.data.pictures import DecodedImage, Square  # imported where images are decoded: tables need no Pillow
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 _DEFAULT_SIZE = 64
 _LARGEST_SIZE = 1024  # of a side
-_LARGEST_NATIVE = 128  # larger pictures are scaled down: the encoders here are made for small ones
+_LARGEST_NATIVE = 128  # larger images are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
-_LOOKED_INTO = 16  # pictures of 16 bits whose values are read for the check
+_LOOKED_INTO = 16  # images of 16 bits whose values are read for the check
 _SHOWN = 5
 _FEW_CHUNKS = 4  # decoded in seconds: no progress is shown
-_MOST_IN_MEMORY = 1 << 30  # bytes of decoded pictures; more go to a temporary file
+_MOST_IN_MEMORY = 1 << 30  # bytes of decoded images; more go to a temporary file
 _FOLDERS = {
     "labelled": POSITIVE,
     "labeled": POSITIVE,
@@ -48,9 +48,9 @@ _FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name")
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """File names below a folder and the form the pictures are brought to: `channels` × `size` × `size`, uint8.
+    """File names below a folder and the form the images are brought to: `channels` × `size` × `size`, uint8.
 
-    Reads like an array (n, C, H, W) that is decoded when asked for: ``files[3]`` is a picture, ``files[rows]`` are
+    Reads like an array (n, C, H, W) that is decoded when asked for: ``files[3]`` is an image, ``files[rows]`` are
     files again. What a pass over the files found out is kept in `known`, one array of n rows under each name.
     """
 
@@ -61,7 +61,7 @@ class ImageFiles:
     asked_size: int | None = None
     """The size that a person asked for, if one did; an encoder of its own size then uses this one."""
     native_size: int | None = None
-    """The largest side of the first pictures, as their headers say."""
+    """The largest side of the first images, as their headers say."""
     known: dict[str, npt.NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -86,24 +86,24 @@ class ImageFiles:
 
     @property
     def form(self) -> Square:
-        """What pictures are brought to."""
+        """What images are brought to."""
         from punce.data.pictures import Square
 
         return Square(self.size, self.channels)
 
     def load(self) -> npt.NDArray[np.uint8]:
-        """All pictures, uint8 (n, C, H, W); raises with the names of those that cannot be read."""
+        """All images, uint8 (n, C, H, W); raises with the names of those that cannot be read."""
         self.look(keep=True)
         self.require_readable()
         pixels: npt.NDArray[np.uint8] = self.known[PIXELS]
         return pixels
 
     def look(self, *, keep: bool = False, progress: bool = False) -> None:
-        """Decode every picture once, if that was not done: which cannot be read, and which are alike.
+        """Decode every image once, if that was not done: which cannot be read, and which are alike.
 
         With `keep` their pixels stay: in memory, or if they are many in a temporary file.
         """
-        from punce.data.pictures import CHUNK, pictures
+        from punce.data.pictures import CHUNK, decoded_images
         from punce.training.progress import StageProgress
 
         if PIXELS in self.known or (REASON in self.known and not keep):
@@ -112,7 +112,7 @@ class ImageFiles:
         seen = Facts(len(self))
         n_chunks = -(-len(self) // CHUNK)
         with StageProgress("decode", n_chunks, CHUNK, shown=progress and n_chunks > _FEW_CHUNKS) as shown:
-            for rows, chunk in pictures(self.folder, self.names, self.form):
+            for rows, chunk in decoded_images(self.folder, self.names, self.form):
                 seen.add(rows, chunk)
                 for row, each in zip(range(rows.start, rows.stop), chunk if keep else (), strict=False):
                     if each.pixels is not None:
@@ -121,13 +121,13 @@ class ImageFiles:
         self.known.update(seen.columns | ({PIXELS: pixels} if keep else {}))
 
     def unreadable(self) -> dict[int, str]:
-        """Why pictures cannot be read, by row; decodes them if that was not done."""
+        """Why images cannot be read, by row; decodes them if that was not done."""
         self.look()
         reasons = self.known[REASON]
         return {int(row): str(reasons[row]) for row in np.flatnonzero(reasons != "")}
 
     def require_readable(self) -> None:
-        """Raise with the names of the pictures that cannot be read."""
+        """Raise with the names of the images that cannot be read."""
         if reasons := self.unreadable():
             named = [f"{self.names[row]} ({reason})" for row, reason in reasons.items()]
             raise InputError(f"{self.folder}: {unreadable_message(named)}")
@@ -147,8 +147,8 @@ class Facts:
             LOOKS: np.zeros((n, 4), dtype=np.uint64),
         }
 
-    def add(self, rows: slice, chunk: list[Picture]) -> None:
-        """Enter a chunk of pictures that were decoded."""
+    def add(self, rows: slice, chunk: list[DecodedImage]) -> None:
+        """Enter a chunk of images that were decoded."""
         for row, each in zip(range(rows.start, rows.stop), chunk, strict=True):
             self.columns[REASON][row] = each.reason
             if each.pixels is not None:
@@ -200,7 +200,7 @@ def list_images(folder: Path) -> list[str]:
 
 
 def image_files(folder: Path, names: list[str], size: int | None = None, channels: int | None = None) -> ImageFiles:
-    """Choose the common form: the pictures' own size if they share a small square one, else 64 × 64."""
+    """Choose the common form: the images' own size if they share a small square one, else 64 × 64."""
     if size is not None and channels is None and size < 4:  # a run may have learned from smaller ones of their own
         raise InputError(f"image_size must be at least 4 pixels, got {size}")
     if size is not None and size > _LARGEST_SIZE:
@@ -216,30 +216,30 @@ def image_files(folder: Path, names: list[str], size: int | None = None, channel
 
 
 def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
-    """Sizes and colour modes of the first pictures, from their headers alone."""
+    """Sizes and colour modes of the first images, from their headers alone."""
     from PIL import Image
 
     sizes, modes = set(), set()
     for name in names:
         try:
-            with Image.open(folder / name) as picture:
-                sizes.add(picture.size)
-                modes.add(picture.mode)
+            with Image.open(folder / name) as image:
+                sizes.add(image.size)
+                modes.add(image.mode)
         except Exception:  # whatever Pillow's readers make of a spoilt header
             continue  # the check and the first load report it by name
     return sizes, modes
 
 
 def brightest(folder: Path, names: Sequence[str]) -> int | None:
-    """The largest value in the first grey pictures of 16 bits; None where there are none."""
+    """The largest value in the first grey images of 16 bits; None where there are none."""
     from PIL import Image
 
     tops: list[int] = []
     for name in names[:_PROBED]:
-        with suppress(Exception), Image.open(folder / name) as picture:  # what is spoilt is reported by name elsewhere
-            is_small = picture.width * picture.height <= (Image.MAX_IMAGE_PIXELS or np.inf)
-            if picture.mode.startswith("I;16") and is_small:
-                tops.append(int(np.asarray(picture).max()))
+        with suppress(Exception), Image.open(folder / name) as image:  # what is spoilt is reported by name elsewhere
+            is_small = image.width * image.height <= (Image.MAX_IMAGE_PIXELS or np.inf)
+            if image.mode.startswith("I;16") and is_small:
+                tops.append(int(np.asarray(image).max()))
         if len(tops) == _LOOKED_INTO:
             break
     return max(tops, default=None)
@@ -292,7 +292,7 @@ def usual_label(folder: Path, table: Path | None) -> str | None:
 
 
 def _file_column(table: Path) -> str | None:
-    """The column with the names of the pictures."""
+    """The column with the names of the images."""
     return next((name for name in open_table(table).names if name.lower() in _FILE_COLUMNS), None)
 
 
@@ -353,7 +353,7 @@ def _from_table(
     notes = (f"{are} not in {table.name} and taken as unlabelled",) if rest else ()
     if label is None:
         return listed + rest, None, ()
-    # Pictures that are not listed are unlabelled rows too, beside which -1 has its own meaning.
+    # Images that are not listed are unlabelled rows too, beside which -1 has its own meaning.
     labels, about = read_labels(frame[label], setting="pnu" if rest else setting, **named)
     padded = np.concatenate([labels, np.full(len(rest), UNLABELLED, dtype=np.int8)])
     return listed + rest, padded, (*notes, *about)

@@ -1,4 +1,4 @@
-"""Picture files decoded side by side, a few hundred at a time, with what is remembered of each.
+"""Image files decoded side by side, a few hundred at a time, with what is remembered of each.
 
 A file is read once: its bytes give the key under which embeddings are kept, and are decoded unless the key is known.
 Pillow decodes and scales without Python's lock, so threads are enough. Memory holds two chunks, however many files.
@@ -26,27 +26,27 @@ from punce.training.cpus import usable_cpus
 Pixels = npt.NDArray[np.uint8]
 KEY_BYTES = 16
 CHUNK = 256
-_LARGEST_FILE = 1 << 30  # bytes; more than any picture within Pillow's limit of pixels needs
-_LOOKS = 16  # side of the grid on which pictures are compared: 256 bits
-_ALIKE = 24  # bits in which near-duplicates may differ; of CIFAR's pictures, two at random differ in 92 at least
+_LARGEST_FILE = 1 << 30  # bytes; more than any image within Pillow's limit of pixels needs
+_LOOKS = 16  # side of the grid on which images are compared: 256 bits
+_ALIKE = 24  # bits in which near-duplicates may differ; of CIFAR's images, two at random differ in 92 at least
 _PLAIN = 64  # bits of one value: on a plain ground the figure is few bits, and two digits differ in no more than 24
-_MOST_COMPARED = 5_000  # labelled pictures
+_MOST_COMPARED = 5_000  # labelled images
 _BITS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
 class Form(Protocol):
-    """What a decoded picture is brought to."""
+    """What a decoded image is brought to."""
 
     def enough(self) -> int:
         """A side that is large enough to be scaled down from; a JPEG file may be decoded at a reduced size."""
 
-    def apply(self, picture: Image.Image) -> Pixels:
+    def apply(self, image: Image.Image) -> Pixels:
         """Shape: (C, H, W)."""
 
 
 @dataclass(frozen=True)
 class Square:
-    """The whole picture, stretched to a square: what makes a row positive may sit at the edge."""
+    """The whole image, stretched to a square: what makes a row positive may sit at the edge."""
 
     size: int
     channels: int
@@ -55,38 +55,38 @@ class Square:
         """Twice the side."""
         return 2 * self.size
 
-    def apply(self, picture: Image.Image) -> Pixels:
+    def apply(self, image: Image.Image) -> Pixels:
         """Shape: (channels, size, size)."""
-        square = picture.convert("L" if self.channels == 1 else "RGB").resize((self.size, self.size))
+        square = image.convert("L" if self.channels == 1 else "RGB").resize((self.size, self.size))
         pixels = np.asarray(square, dtype=np.uint8)
         return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
 
 
 @dataclass(frozen=True)
-class Picture:
+class DecodedImage:
     """One file: its key, and its pixels, or why there are none (empty: the key was known)."""
 
     key: bytes
     pixels: Pixels | None = None
     reason: str = ""
     equal: int = 0
-    """Equal for pictures that are equal in the form they were brought to."""
+    """Equal for images that are equal in the form they were brought to."""
     looks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(4, dtype=np.uint64))
     """256 bits, of which near-duplicates share nearly all. Shape: (4,)."""
 
 
 def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> Pixels | str:
-    """One picture, or the reason why it cannot be read. JPEG files far larger than needed are decoded at a fraction."""
+    """One image, or the reason why it cannot be read. JPEG files far larger than needed are decoded at a fraction."""
     source = path if content is None else io.BytesIO(content)
     try:
-        with Image.open(source) as picture:
-            # A small file can announce a picture that fills all memory: refuse it before it is decoded. Pillow only
+        with Image.open(source) as image:
+            # A small file can announce an image that fills all memory: refuse it before it is decoded. Pillow only
             # warns, and filters of warnings cannot be changed here: they belong to all threads.
-            if picture.width * picture.height > (Image.MAX_IMAGE_PIXELS or np.inf):
-                return f"{picture.width} × {picture.height} pixels are more than Pillow's limit"
-            if isinstance(picture, ImageFile.ImageFile):
-                picture.draft(None, (form.enough(), form.enough()))
-            return form.apply(ImageOps.exif_transpose(eight_bits(picture)))
+            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or np.inf):
+                return f"{image.width} × {image.height} pixels are more than Pillow's limit"
+            if isinstance(image, ImageFile.ImageFile):
+                image.draft(None, (form.enough(), form.enough()))
+            return form.apply(ImageOps.exif_transpose(eight_bits(image)))
     except MemoryError:
         raise
     except Exception as error:  # a spoilt header makes Pillow's readers fail with anything: TypeError, struct.error, …
@@ -94,21 +94,21 @@ def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> P
         return str(error).replace(f" {source!r}", "").replace(str(path), name) or type(error).__name__
 
 
-def eight_bits(picture: Image.Image) -> Image.Image:
-    """Deep grey pictures (16 bits and more) to 8 bits; convert() alone would clip them to white."""
-    if not picture.mode.startswith(("I", "F")):
-        return picture
-    values = np.asarray(picture, dtype=np.float64)
+def eight_bits(image: Image.Image) -> Image.Image:
+    """Deep grey images (16 bits and more) to 8 bits; convert() alone would clip them to white."""
+    if not image.mode.startswith(("I", "F")):
+        return image
+    values = np.asarray(image, dtype=np.float64)
     values = np.where(np.isfinite(values), values, 0.0)  # "no data" is black, and must not decide the brightness
-    top = 65_535.0 if picture.mode.startswith("I;16") else max(float(values.max(initial=0.0)), 1.0)
+    top = 65_535.0 if image.mode.startswith("I;16") else max(float(values.max(initial=0.0)), 1.0)
     return Image.fromarray(np.clip(values / top * 255.0, 0, 255).astype(np.uint8))
 
 
-def pictures(
+def decoded_images(
     folder: Path, names: Sequence[str], form: Form, is_known: Callable[[bytes], bool] = lambda key: False
-) -> Iterator[tuple[slice, list[Picture]]]:
+) -> Iterator[tuple[slice, list[DecodedImage]]]:
     """The files in order, in chunks; those whose key is known are not decoded."""
-    one = partial(_picture, folder, form, is_known)
+    one = partial(_decoded, folder, form, is_known)
     starts = range(0, len(names), CHUNK)
     with ThreadPoolExecutor(usable_cpus()) as pool:
         ahead = _started(pool, one, names[:CHUNK])
@@ -123,24 +123,26 @@ def pictures(
                 ahead = _started(pool, one, after)
 
 
-def _started(pool: Executor, one: Callable[[str], Picture], names: Sequence[str]) -> list[Any]:
+def _started(pool: Executor, one: Callable[[str], DecodedImage], names: Sequence[str]) -> list[Any]:
     return [pool.submit(one, name) for name in names]
 
 
-def _picture(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: str) -> Picture:
+def _decoded(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: str) -> DecodedImage:
     try:
         if (size := (folder / name).stat().st_size) > _LARGEST_FILE:  # it may be a hole of terabytes
-            return Picture(b"", reason=f"{size:,} bytes are more than the {_LARGEST_FILE:,} that an image may have")
+            return DecodedImage(
+                b"", reason=f"{size:,} bytes are more than the {_LARGEST_FILE:,} that an image may have"
+            )
         content = (folder / name).read_bytes()
     except OSError as error:
-        return Picture(b"", reason=error.strerror or str(error))
+        return DecodedImage(b"", reason=error.strerror or str(error))
     key = hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
     if is_known(key):
-        return Picture(key)
+        return DecodedImage(key)
     pixels = decode(folder / name, name, form, content)
     if isinstance(pixels, str):
-        return Picture(key, reason=pixels)
-    return Picture(key, pixels, "", hash_bytes(pixels.transpose(1, 2, 0).tobytes()), looks_of(pixels))
+        return DecodedImage(key, reason=pixels)
+    return DecodedImage(key, pixels, "", hash_bytes(pixels.transpose(1, 2, 0).tobytes()), looks_of(pixels))
 
 
 # Near-duplicates -----------------------------------------------------------------------------------------------------
@@ -151,8 +153,8 @@ def looks_of(pixels: Pixels) -> npt.NDArray[np.uint64]:
 
     Shape: (C, H, W) -> (4,).
     """
-    picture = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0)))
-    small = picture.resize((_LOOKS + 1, _LOOKS), Image.Resampling.BOX).convert("L")
+    image = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+    small = image.resize((_LOOKS + 1, _LOOKS), Image.Resampling.BOX).convert("L")
     values = np.asarray(small, dtype=np.int16)
     rises = (values[:, 1:] > values[:, :-1]).reshape(4, 64)
     looks: npt.NDArray[np.uint64] = (rises * _BITS).sum(axis=1, dtype=np.uint64)
@@ -162,9 +164,9 @@ def looks_of(pixels: Pixels) -> npt.NDArray[np.uint64]:
 def near_duplicates(
     looks: npt.NDArray[np.uint64], equal: npt.NDArray[np.uint64], labels: Labels
 ) -> list[tuple[int, int]]:
-    """Unlabelled pictures that look like a labelled one without being equal to it: (unlabelled row, labelled row).
+    """Unlabelled images that look like a labelled one without being equal to it: (unlabelled row, labelled row).
 
-    Of more than 5,000 labelled pictures the first 5,000 are compared. Shape: looks (n, 4), equal (n,), labels (n,).
+    Of more than 5,000 labelled images the first 5,000 are compared. Shape: looks (n, 4), equal (n,), labels (n,).
     """
     ones = np.bitwise_count(looks).sum(axis=1, dtype=np.int64)
     has_shape = (ones >= _PLAIN) & (ones <= 256 - _PLAIN)
@@ -172,7 +174,7 @@ def near_duplicates(
     unlabelled = np.flatnonzero((labels == UNLABELLED) & has_shape)
     first, found = np.ascontiguousarray(looks[unlabelled, 0]), []
     for row in labelled:
-        # A quarter of the bits leaves few pictures to compare in full.
+        # A quarter of the bits leaves few images to compare in full.
         maybe = unlabelled[np.bitwise_count(first ^ looks[row, 0]) <= _ALIKE]
         differs = np.bitwise_count(looks[maybe] ^ looks[row]).sum(axis=1, dtype=np.int64)
         near = maybe[(differs <= _ALIKE) & (equal[maybe] != equal[row])]

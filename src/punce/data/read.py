@@ -1,6 +1,6 @@
 """Reading a person's data: a table, a column of text, an embedding matrix or a folder of images.
 
-:func:`read` takes it into memory (pictures stay on disk until asked for), :func:`stream` goes through it in batches.
+:func:`read` takes it into memory (images stay on disk until asked for), :func:`stream` goes through it in batches.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read(path: str | Path, label: str | None = None, **options: Unpack[ReadOptio
     - ``.npy``, ``.npz``: embeddings (n, d), with labels in the archive or in another file named by `labels`;
     - a folder of images: labels from a CSV in it (or `labels`) with the columns file and `label`, or from the
       subfolders ``labelled/``, ``unlabelled/`` and, for known negatives, ``negative/``. `skip_unreadable` leaves out
-      pictures that cannot be read. A column called label need not be named. `look` goes over the files first, instead
+      images that cannot be read. A column called label need not be named. `look` goes over the files first, instead
       of a pass that only decodes them.
 
     `label` is the label column; without it the rows come unlabelled, to be scored. `positive` names the value that
@@ -144,12 +144,12 @@ def stream(
     reader = _reader(request)
     if reader is read_table:
         return stream_table(request, batch_rows)
-    data = reader(request)  # pictures and mapped arrays are on disk still
+    data = reader(request)  # images and mapped arrays are on disk still
     return DataStream(data.kind, data.source, data.labels, partial(_batches, data, request), batch_rows, data.notes)
 
 
 def _batches(data: UserData, request: Request, size: int) -> Iterator[UserData]:
-    """The rows in batches; each batch of pictures is looked at on its own, and then forgotten."""
+    """The rows in batches; each batch of images is looked at on its own, and then forgotten."""
     for batch in data.batches(size):
         if request.look is not None and isinstance(batch.features, ImageFiles):
             batch = replace(batch, features=batch.features[:])  # what is found out is not kept with the others
@@ -307,7 +307,7 @@ def _read_images(request: Request) -> UserData:
 
 
 def without_unreadable(data: UserData) -> UserData:
-    """The rows whose pictures can be read; the others are listed."""
+    """The rows whose images can be read; the others are listed."""
     reasons = data.features.unreadable()
     if not reasons:
         return data

@@ -33,7 +33,7 @@ class Request:
     image_channels: int | None
     skip_unreadable: bool
     look: Callable[[ImageFiles], None] | None
-    """What goes over a folder of pictures before anything else does."""
+    """What goes over a folder of images before anything else does."""
     columns: tuple[str, ...] | None
     category: tuple[str, ...]
     """Columns whose numbers are names."""

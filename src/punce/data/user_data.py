@@ -41,7 +41,7 @@ class UserData:
     number_forms: NumberForms = field(default_factory=NumberForms)
     """How the numbers of a table file were written, for new rows."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    """Pictures that were left out, and why."""
+    """Images that were left out, and why."""
     drawn: Drawn | None = None
     """Which rows of the file these are, where it is too large to be learned from as a whole."""
 
@@ -60,7 +60,7 @@ class UserData:
         return tuple(self.features.columns) if self.kind == "table" else ()
 
     def load(self) -> Any:
-        """The features as estimators take them; decodes the pictures of an image folder into memory."""
+        """The features as estimators take them; decodes the images of an image folder into memory."""
         return self.features.load() if isinstance(self.features, ImageFiles) else self.features
 
     def take(self, rows: npt.ArrayLike) -> UserData:

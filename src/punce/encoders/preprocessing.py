@@ -1,9 +1,9 @@
-"""How a picture becomes what a pretrained network saw in its own training: size, crop, mean and deviation.
+"""How an image becomes what a pretrained network saw in its own training: size, crop, mean and deviation.
 
 Read from the ``preprocessor_config.json`` that Hugging Face models come with, and done by Pillow (files) or in batches
 by torch (arrays), never by torchvision.
 
-Shapes: pictures uint8 (3, H, W); batches (b, 3, H, W).
+Shapes: images uint8 (3, H, W); batches (b, 3, H, W).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Preprocessing:
 
     @classmethod
     def square(cls, side: int, mean: Any = 0.5, std: Any = 0.5, **more: Any) -> Preprocessing:
-        """The whole picture stretched to a square; mean and deviation of values in [0, 1], one or one a channel."""
+        """The whole image stretched to a square; mean and deviation of values in [0, 1], one or one a channel."""
         return cls((side, side), (side, side), _three(mean, "mean"), _three(std, "std"), **more)
 
     def with_size(self, side: int) -> Preprocessing:
@@ -64,18 +64,18 @@ class Preprocessing:
             return replace(self, size=(side, side), resize=max(side, round(resize * factor)))
         return replace(self, size=(side, side), resize=(round(resize[0] * factor), round(resize[1] * factor)))
 
-    # One picture of a file ---------------------------------------------------------------------------------------
+    # One image of a file ---------------------------------------------------------------------------------------
 
     def enough(self) -> int:
-        """A side from which a picture may be decoded at a reduced size: twice what is needed keeps it sharp."""
+        """A side from which an image may be decoded at a reduced size: twice what is needed keeps it sharp."""
         return 2 * (self.resize if isinstance(self.resize, int) else max(self.resize))
 
-    def apply(self, picture: Image.Image) -> npt.NDArray[np.uint8]:
-        """A decoded picture of any mode and size. Shape: (3, H, W), channels last in memory."""
-        width, height = picture.size
+    def apply(self, image: Image.Image) -> npt.NDArray[np.uint8]:
+        """A decoded image of any mode and size. Shape: (3, H, W), channels last in memory."""
+        width, height = image.size
         to_height, to_width = self._target(height, width)
-        scaled = picture.convert("RGB").resize((to_width, to_height), Image.Resampling(self.resample))
-        # A box beyond the picture gives black, as transformers' centre crop does.
+        scaled = image.convert("RGB").resize((to_width, to_height), Image.Resampling(self.resample))
+        # A box beyond the image gives black, as transformers' centre crop does.
         top, left = (to_height - self.size[0]) // 2, (to_width - self.size[1]) // 2
         is_whole = (to_height, to_width) == self.size
         cut = scaled if is_whole else scaled.crop((left, top, left + self.size[1], top + self.size[0]))
@@ -88,15 +88,15 @@ class Preprocessing:
         longer = max(1, int(self.resize * long / short))
         return (self.resize, longer) if height <= width else (longer, self.resize)
 
-    # Many pictures of an array -----------------------------------------------------------------------------------
+    # Many images of an array -----------------------------------------------------------------------------------
 
     def batch(self, x: Tensor) -> Tensor:
-        """Pictures of one size, uint8 in [0, 255] or floats in [0, 1], grey or coloured, as uint8 (b, 3, *size)."""
+        """Images of one size, uint8 in [0, 255] or floats in [0, 1], grey or coloured, as uint8 (b, 3, *size)."""
         values = x.float() if x.dtype == torch.uint8 else x.float() * 255.0
         target = self._target(*x.shape[2:])
         if target != tuple(x.shape[2:]):
             mode = _MODES.get(Image.Resampling(self.resample), "bicubic")
-            # Antialiased as Pillow does it: without, a reduced picture is a sample of its pixels.
+            # Antialiased as Pillow does it: without, a reduced image is a sample of its pixels.
             more: dict[str, Any] = {} if mode == "nearest-exact" else {"antialias": True, "align_corners": False}
             values = interpolate(values, target, mode=mode, **more)
         pixels = values.round_().clamp_(0, 255).to(torch.uint8)

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Sort:
-    """Encoders of texts or of pictures: what names one, and which files beside the weights decide an embedding."""
+    """Encoders of texts or of images: what names one, and which files beside the weights decide an embedding."""
 
     reads: str
     variable: str

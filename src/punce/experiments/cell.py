@@ -179,7 +179,7 @@ class Cell:
     """The full configuration of one number: rows and labels, network, pretraining, transfer, seed and threads.
 
     `threads` counts, because one and two threads add in another order and differ in the last bits. `embedding` asks
-    for a t-SNE picture of test features in the result.
+    for a t-SNE plot of test features in the result.
     """
 
     data: DataSpec

@@ -1,7 +1,7 @@
 """Pretrained encoders that several cells share: trained once, kept as safetensors, made again when missing or damaged.
 
-A probe, a fine-tuning and a picture of the same encoder are three cells but one pretraining. The name of an encoder is
-the hash of what decides it, so it does not matter which cell trained it.
+A probe, a fine-tuning and a t-SNE plot of the same encoder are three cells but one pretraining. The name of an encoder
+is the hash of what decides it, so it does not matter which cell trained it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 - ``laptop``: the same data and method with narrow networks and few epochs: about a minute per cell on one core.
 - ``part``: a sixth of MNIST's rows, for many seeds and many questions in little time.
 - ``digits``: scikit-learn's digits in place of MNIST: a second or two per cell.
-- ``smoke``: minutes for everything, on scikit-learn's digits and generated pictures: shows that it runs, no more.
+- ``smoke``: minutes for everything, on scikit-learn's digits and generated images: shows that it runs, no more.
 - ``frozen``: an MLP on features of CIFAR-10 by frozen ImageNet encoders (``frozen.py``).
 - ``laptop1``: ``laptop`` as it was under the first protocol (``first_laptop.py``).
 """

@@ -1,4 +1,4 @@
-"""The rows of a cell: a benchmark set or generated pictures, a fixed part of them, and the labels drawn for a seed."""
+"""The rows of a cell: a benchmark set or generated images, a fixed part of them, and the labels drawn for a seed."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _with_share(part: Part, share: float) -> Part:
 
 
 def generated_shapes() -> Dataset:
-    """Colour pictures of a bar (positive) or a ring (negative) on noise; for tests, learnable in seconds."""
+    """Colour images of a bar (positive) or a ring (negative) on noise; for tests, learnable in seconds."""
     random = np.random.RandomState(0)
     return Dataset(GENERATED, "image", "bars", _draw_shapes(600, random), _draw_shapes(300, random))
 

@@ -17,7 +17,7 @@ from punce.models.portfolio.readers import Given, Raw
 from punce.models.route import FitSettings, Fitted, Floats, State
 
 _PORTFOLIO = "portfolio"
-_MOST_CELLS = 250_000_000  # pixels of all pictures
+_MOST_CELLS = 250_000_000  # pixels of all images
 
 
 class AutoRoute:
@@ -26,10 +26,10 @@ class AutoRoute:
     def __init__(self) -> None:
         self._model: NetworkRoute | FeatureModel | Portfolio = NetworkRoute()
         self._row_shape: tuple[int, ...] = ()
-        self._factor = 1  # by which large pictures are reduced
+        self._factor = 1  # by which large images are reduced
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The rows themselves; large pictures as the features will see them, very many by their main directions."""
+        """The rows themselves; large images as the features will see them, very many by their main directions."""
         if settings.loss != "auto" or np.ndim(X) != 4:
             return X
         x = as_tensor(X)
@@ -62,11 +62,11 @@ class AutoRoute:
         return self._model.embed(self._rows(X))
 
     def looked_at(self, X: Any) -> EncodedTable:
-        """The numbers of an embedding, or the mean of each channel of a picture."""
+        """The numbers of an embedding, or the mean of each channel of an image."""
         return NetworkRoute().looked_at(X)
 
     def _rows(self, X: Any) -> Any:
-        """As the model takes them: an array of features, or pictures."""
+        """As the model takes them: an array of features, or images."""
         if isinstance(self._model, NetworkRoute):
             return X
         x = as_tensor(X)
@@ -95,6 +95,6 @@ class AutoRoute:
 
 
 def _about_size(x: Tensor, factor: int) -> tuple[str, ...]:
-    """A note on pictures that are reduced."""
+    """A note on images that are reduced."""
     size = f"{x.shape[3]} × {x.shape[2]} pixels"
     return (f"images were reduced to {size} before anything was learned from them",) if factor > 1 else ()

@@ -1,4 +1,4 @@
-"""Pictures: heads on the features of a frozen encoder, or a network trained from scratch (docs/images.md)."""
+"""Images: heads on the features of a frozen encoder, or a network trained from scratch (docs/images.md)."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.auto import AutoRoute
 from punce.models.network import BRIGHTNESS_OF, check_device
-from punce.models.pictures import PictureVectors
+from punce.models.pictures import ImageVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.model import FeatureModel
 from punce.models.route import FitSettings, Fitted, Floats, State, under
-from punce.models.tuned_pictures import TUNED, TunedPictures
+from punce.models.tuned_pictures import TUNED, TunedImages
 from punce.options import is_pretrained
 from punce.storage.model_file import ModelFileError
 
 _HEADS = "heads."
 _FROZEN = "frozen"
-_TIMES = 3  # of their own side, to which small pictures are enlarged for an encoder that takes any size
+_TIMES = 3  # of their own side, to which small images are enlarged for an encoder that takes any size
 _STEP = 32  # the encoder halves the side five times
 
 
 class ImageRoute:
-    """Pictures as files or as an array (n, C, H, W) or (n, H, W, C)."""
+    """Images as files or as an array (n, C, H, W) or (n, H, W, C)."""
 
     def __init__(self) -> None:
-        self._reader: _Frozen | TunedPictures | AutoRoute = AutoRoute()
+        self._reader: _Frozen | TunedImages | AutoRoute = AutoRoute()
         self._notes: tuple[str, ...] = ()
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """Choose how to read the pictures, and return what the first prior is estimated on: features, or pixels."""
+        """Choose how to read the images, and return what the first prior is estimated on: features, or pixels."""
         if not is_pretrained(settings.encoder):
             self._notes = _why_from_scratch(X, settings.encoder)
             return self._reader.prepare(_pixels(X), settings)
         encoder = vision_for(X, settings.encoder)
         encoder.to(check_device(settings.device))
         tunes = settings.transfer == "finetune"
-        self._reader = TunedPictures(encoder) if tunes else _Frozen(PictureVectors(encoder))
+        self._reader = TunedImages(encoder) if tunes else _Frozen(ImageVectors(encoder))
         return self._reader.prepare(X, settings)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
-        """Learn from pictures that :meth:`prepare` has seen."""
-        rows = X if isinstance(self._reader, TunedPictures) else self._rows(X)
+        """Learn from images that :meth:`prepare` has seen."""
+        rows = X if isinstance(self._reader, TunedImages) else self._rows(X)
         fitted = self._reader.fit(rows, labels, settings)
         own = self._reader.notes if isinstance(self._reader, _Frozen) else ()
         return replace(fitted, notes=(*fitted.notes, *self._notes, *own))
 
     def _rows(self, X: Any) -> Any:
         """Files stay files for a frozen encoder; a network reads pixels, those of its own size."""
-        if isinstance(self._reader, TunedPictures):
+        if isinstance(self._reader, TunedImages):
             return self._reader.pixels(X)
         return X if isinstance(self._reader, _Frozen) else _pixels(X)
 
@@ -88,7 +88,7 @@ class ImageRoute:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> ImageRoute:
         """Inverse of :meth:`state`. A pretrained encoder is not part of a model file: it must be there."""
         route = cls()
-        kinds: dict[Any, type[_Frozen | TunedPictures]] = {_FROZEN: _Frozen, TUNED: TunedPictures}
+        kinds: dict[Any, type[_Frozen | TunedImages]] = {_FROZEN: _Frozen, TUNED: TunedImages}
         if content.get("how") not in kinds:
             route._reader = AutoRoute.from_state(tensors, content)
             return route
@@ -100,11 +100,11 @@ class ImageRoute:
 
 
 class _Frozen:
-    """Every picture embedded once; heads learn from the features."""
+    """Every image embedded once; heads learn from the features."""
 
     _heads: FeatureModel
 
-    def __init__(self, vectors: PictureVectors) -> None:
+    def __init__(self, vectors: ImageVectors) -> None:
         self.vectors = vectors
 
     @property
@@ -142,7 +142,7 @@ class _Frozen:
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _Frozen:
-        reader = cls(PictureVectors(Vision.from_spec(content["encoder"])))
+        reader = cls(ImageVectors(Vision.from_spec(content["encoder"])))
         reader._heads = FeatureModel.from_state(under(tensors, _HEADS), content["heads"])
         return reader
 
@@ -154,18 +154,18 @@ def look(files: ImageFiles, encoder: Any, device: str = "auto", *, progress: boo
         return
     vision = vision_for(files, encoder)
     vision.to(check_device(device))
-    PictureVectors(vision).look(files, progress=progress)
+    ImageVectors(vision).look(files, progress=progress)
 
 
 def vision_for(X: Any, encoder: Any) -> Vision:
-    """The encoder, for pictures of this size. A size that a person asked for goes before the encoder's own."""
+    """The encoder, for images of this size. A size that a person asked for goes before the encoder's own."""
     if isinstance(encoder, Vision):
         return encoder
     size = X.asked_size if isinstance(X, ImageFiles) else None
     if size is None and encoder in PACKAGES:
         own = min(PACKAGES[encoder].preprocessing.size)
         native = X.native_size if isinstance(X, ImageFiles) else max(sorted(np.shape(X)[1:])[-2:])
-        # Small pictures hold no more than this: 32 pixels enlarged to 224 take five times as long as to 96.
+        # Small images hold no more than this: 32 pixels enlarged to 224 take five times as long as to 96.
         enlarged = -(-_TIMES * native // _STEP) * _STEP if native else own
         size = enlarged if enlarged < own else None
     return _loaded(str(encoder), size)

@@ -1,6 +1,6 @@
 """What a fitted classifier says about itself: which columns matter, and why a row ranks high.
 
-Tables answer by columns and texts by words; pictures and embeddings have neither (``punce.options.EXPLAINED``).
+Tables answer by columns and texts by words; images and embeddings have neither (``punce.options.EXPLAINED``).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from punce.views import View, build_view
 log = logging.getLogger("punce")
 
 BRIGHTNESS_OF = "brightness of channel {}"
-"""What new pictures are compared with those of the fit by."""
+"""What new images are compared with those of the fit by."""
 _HELD_OUT = 0.2
 _SCARCE = 100  # labelled rows below which more of them are held out, so that recall means something
 _HELD_OUT_SCARCE = 0.3
@@ -143,7 +143,7 @@ class NetworkRoute:
         return scores
 
     def looked_at(self, X: Any) -> EncodedTable:
-        """The numbers of an embedding, or the mean of each channel of a picture."""
+        """The numbers of an embedding, or the mean of each channel of an image."""
         x = as_tensor(X)
         # In parts: the mean converts all its pixels first.
         values = x if x.ndim == 2 else torch.cat([p.mean((2, 3), dtype=torch.float32) for p in torch.split(x, 4096)])
@@ -275,7 +275,7 @@ def check_row_shape(x: Tensor, learned: tuple[int, ...]) -> None:
     if (shape := tuple(x.shape[1:])) != learned:
         raise InputError(
             f"the rows have the shape {shape}, but the model learned from rows of shape {learned}; "
-            "bring them to that shape (pictures: the same size and number of channels)"
+            "bring them to that shape (images: the same size and number of channels)"
         )
 
 
@@ -289,7 +289,7 @@ def as_tensor(X: Any) -> Tensor:
         x = x.permute(0, 3, 1, 2).contiguous()
     if x.dim() not in (2, 4):
         # scikit-learn's checks of estimators look for "Reshape your data"
-        mend = "grey pictures (n, H, W) are X[:, None]" if x.dim() == 3 else "one row is (1, d)"
+        mend = "grey images (n, H, W) are X[:, None]" if x.dim() == 3 else "one row is (1, d)"
         raise InputError(
             f"expected images (n, C, H, W), (n, H, W, C) or embeddings (n, d), got shape {tuple(x.shape)}. "
             f"Reshape your data: {mend}"

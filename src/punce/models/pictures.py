@@ -1,6 +1,6 @@
-"""Pictures as the embeddings of a frozen pretrained encoder, each picture decoded and embedded once.
+"""Images as the embeddings of a frozen pretrained encoder, each image decoded and embedded once.
 
-Embeddings are kept in the user's cache under the content of the picture and everything that decides an embedding, so
+Embeddings are kept in the user's cache under the content of the image and everything that decides an embedding, so
 that a second fit, other labels or a review take seconds.
 """
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from punce.data.image_files import EQUAL, LOOKS, Facts, ImageFiles
-from punce.data.pictures import CHUNK, KEY_BYTES, Picture, pictures
+from punce.data.pictures import CHUNK, KEY_BYTES, DecodedImage, decoded_images
 from punce.datasets.benchmarks import cache_directory
 from punce.encoders.vision import Vision
 from punce.errors import InputError
@@ -28,12 +28,12 @@ from punce.views.image import check_images
 
 Values = npt.NDArray[np.float32]
 _Columns = dict[str, npt.NDArray[Any]]
-_Chunks = Iterator[tuple[slice, list[Picture]]]
-_FEWEST_KEPT = 32  # pictures of an array below which the cache is not worth its index
+_Chunks = Iterator[tuple[slice, list[DecodedImage]]]
+_FEWEST_KEPT = 32  # images of an array below which the cache is not worth its index
 FEATURES, BRIGHTNESS = "features", "brightness"
 
 
-class PictureVectors:
+class ImageVectors:
     """Embeddings of a :class:`~punce.encoders.Vision` for files and arrays."""
 
     def __init__(self, encoder: Vision) -> None:
@@ -69,7 +69,7 @@ class PictureVectors:
         if self._name(FEATURES) in files.known:
             return
         facts, cache = Facts(len(files)), self._opened()
-        decoded = pictures(files.folder, files.names, self.encoder.preprocessing, cache.__contains__)
+        decoded = decoded_images(files.folder, files.names, self.encoder.preprocessing, cache.__contains__)
         found = self._pass(decoded, len(files), cache, progress, facts)
         own = {self._name(name): found.pop(name) for name in (FEATURES, BRIGHTNESS)}
         files.known.update(facts.columns | found | own)
@@ -86,7 +86,7 @@ class PictureVectors:
         return self._cache
 
     def _pass(self, chunks: _Chunks, n: int, cache: RowCache, progress: bool, facts: Facts | None = None) -> _Columns:
-        """Everything known of n pictures that come in chunks, with a progress bar over their number."""
+        """Everything known of n images that come in chunks, with a progress bar over their number."""
         found = self._empty(n)
         with StageProgress("embed", -(-n // CHUNK), CHUNK, shown=progress and collectives.rank() == 0) as shown:
             for rows, chunk in chunks:
@@ -106,8 +106,8 @@ class PictureVectors:
             LOOKS: np.zeros((n, 4), np.uint64),
         }
 
-    def _of_chunk(self, chunk: list[Picture], cache: RowCache) -> _Columns:
-        """What is known of some pictures: computed where they were decoded, else from the cache."""
+    def _of_chunk(self, chunk: list[DecodedImage], cache: RowCache) -> _Columns:
+        """What is known of some images: computed where they were decoded, else from the cache."""
         columns = self._empty(len(chunk))
         fresh = [i for i, each in enumerate(chunk) if each.pixels is not None]
         if fresh:
@@ -132,18 +132,18 @@ class PictureVectors:
         return features
 
     def _array_chunks(self, x: Tensor, cache: RowCache) -> _Chunks:
-        """Pictures of an array, brought to the encoder's form in batches unless they are in the cache."""
+        """Images of an array, brought to the encoder's form in batches unless they are in the cache."""
         for start in range(0, len(x), CHUNK):
             part = x[start : start + CHUNK].contiguous()
             head = f"{x.dtype} {tuple(x.shape[1:])}".encode()
             keys = [hashlib.blake2b(head + row.numpy().tobytes(), digest_size=KEY_BYTES).digest() for row in part]
             fresh = [i for i, key in enumerate(keys) if key not in cache]
             pixels = dict(zip(fresh, self.encoder.preprocessing.batch(part[fresh]).numpy(), strict=True))
-            yield slice(start, start + len(part)), [Picture(key, pixels.get(i)) for i, key in enumerate(keys)]
+            yield slice(start, start + len(part)), [DecodedImage(key, pixels.get(i)) for i, key in enumerate(keys)]
 
 
 def _digest(x: Tensor) -> bytes:
-    """Of the pictures themselves. Shape: (n, C, H, W)."""
+    """Of the images themselves. Shape: (n, C, H, W)."""
     digest = hashlib.blake2b(f"{x.dtype} {tuple(x.shape)}".encode(), digest_size=KEY_BYTES)
     for part in torch.split(x, CHUNK):
         digest.update(part.contiguous().numpy().data)

@@ -1,6 +1,6 @@
-"""Pictures by a pretrained encoder that is trained further: the contrastive loss, then the risk, on encoder and head.
+"""Images by a pretrained encoder that is trained further: the contrastive loss, then the risk, on encoder and head.
 
-For a GPU or for few pictures: all of them are held in memory at the encoder's size, as uint8.
+For a GPU or for few images: all of them are held in memory at the encoder's size, as uint8.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from punce.data.image_files import ImageFiles
-from punce.data.pictures import pictures
+from punce.data.pictures import decoded_images
 from punce.encoders.preprocessing import Preprocessing
 from punce.encoders.vision import OWN, Vision
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.heads import load_network, network_tensors
 from punce.models.network import NetworkRoute, as_tensor
-from punce.models.pictures import PictureVectors
+from punce.models.pictures import ImageVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.route import FitSettings, Fitted, State
 from punce.views import Image, build_view
@@ -33,8 +33,8 @@ _EPOCHS = 5  # of either stage, unless the caller says
 _RATE = 1e-4  # at the usual rate for random weights, what the encoder had learned would be lost
 
 
-class TunedPictures(NetworkRoute):
-    """Encoder and head for pictures that are brought to the encoder's size first."""
+class TunedImages(NetworkRoute):
+    """Encoder and head for images that are brought to the encoder's size first."""
 
     def __init__(self, encoder: Vision) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TunedPictures(NetworkRoute):
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """What the first prior is estimated on: features of the encoder as it is now."""
-        features = PictureVectors(self._vision).embedded(X, progress=settings.progress)[0]
+        features = ImageVectors(self._vision).embedded(X, progress=settings.progress)[0]
         return Directions.fit(features, settings.random_state)(features)
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
@@ -67,7 +67,7 @@ class TunedPictures(NetworkRoute):
             return form.batch(x).contiguous()
         X.require_readable()
         decoded = np.empty((len(X), 3, *form.size), dtype=np.uint8)
-        for rows, chunk in pictures(X.folder, X.names, form):
+        for rows, chunk in decoded_images(X.folder, X.names, form):
             for row, each in zip(range(rows.start, rows.stop), chunk, strict=True):
                 if each.pixels is None:
                     raise InputError(f"{X.names[row]} cannot be read: {each.reason}")
@@ -83,7 +83,7 @@ class TunedPictures(NetworkRoute):
         return network_tensors(self._encoder, self._head), content
 
     @classmethod
-    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedPictures:
+    def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedImages:
         """Inverse of :meth:`state`; the encoder must be there, and its weights are replaced by the trained ones."""
         route = cls(Vision.from_spec(content["encoder"]))
         route._encoder, route._encoder_spec = copy.deepcopy(route._vision), content["encoder"]

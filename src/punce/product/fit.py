@@ -8,7 +8,7 @@
     RUN/MODEL_CARD.md     what the model is, in a page of text
     RUN/history.jsonl     training, one line per epoch
     RUN/review/           with --review: the rounds and verdicts so far, and what they say of this run
-    RUN/unreadable.csv    pictures that --skip-unreadable left out, if any, with the reason
+    RUN/unreadable.csv    images that --skip-unreadable left out, if any, with the reason
 
 An unfinished run of the same configuration resumes from its checkpoints; one of another is refused, and so is a folder
 in which another process is fitting (RUN/.lock).
@@ -101,7 +101,7 @@ def run_fit(
     config = run.config(source, model, data, reviewed)
     folder = RunFolder(out, config)
     with folder.held(say):
-        X = data.features  # pictures were decoded once, while they were read
+        X = data.features  # images were decoded once, while they were read
         noted = _fit(classifier, X, data.labels, folder, reviewed)
         if data.drawn is not None:
             _tell_of_file(classifier, data.drawn.labels)
@@ -118,14 +118,14 @@ def run_fit(
 
 
 def _look(model: ModelOptions, files: ImageFiles) -> None:
-    """The one pass over a folder of pictures: it says which cannot be read, and leaves what the fit needs."""
+    """The one pass over a folder of images: it says which cannot be read, and leaves what the fit needs."""
     encoder = automatic_encoder("image", files.shape, model.encoder)
     check_options("image", {**model.arguments(), "encoder": encoder}, model.chosen)
     look(files, encoder, model.device, progress=True)
 
 
 def _reading(data: UserData) -> dict[str, Any]:
-    """What the reader chose and new rows must share: size and channels of pictures, names of columns, how numbers
+    """What the reader chose and new rows must share: size and channels of images, names of columns, how numbers
     are written."""
     if isinstance(data.features, ImageFiles):
         return {"pictures": {"size": data.features.size, "channels": data.features.channels}}

@@ -44,7 +44,7 @@ def telling_columns_in_words(classifier: PUClassifier) -> str:
 
 
 def reasons_of(classifier: PUClassifier, X: Any, rows: np.ndarray, most: int = 3) -> list[tuple[RowReason, ...]]:
-    """Of each of these training rows the columns or words that moved its score most; none for pictures and vectors."""
+    """Of each of these training rows the columns or words that moved its score most; none for images and vectors."""
     if classifier.kind_ not in EXPLAINED:
         return [() for _ in rows]
     explained = rows if classifier.explains_quickly else rows[:_SLOW]

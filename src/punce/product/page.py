@@ -43,7 +43,7 @@ from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, top_rows
 from punce.training.parallel import beside
 
-_UNSURE = 24  # pictures on the page
+_UNSURE = 24  # images on the page
 
 
 def report_content(
@@ -176,15 +176,15 @@ def _quality(classifier: PUClassifier, labels: Labels) -> Quality:
 
 
 def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:
-    """What a person sees of the rows: columns, text or picture."""
+    """What a person sees of the rows: columns, text or image."""
     if data.kind == "table":
         return {"table": pd.DataFrame(X).iloc[rows]}
     if data.kind == "text":
         return {"texts": [X[int(i)] for i in rows]}
     if data.kind == "image":
         some = _some(X, rows)
-        pictures = some.load() if isinstance(some, ImageFiles) else some
-        return {"images": [np.moveaxis(picture, 0, -1) for picture in pictures]}  # 3 or 4 pixels wide, it is ambiguous
+        images = some.load() if isinstance(some, ImageFiles) else some
+        return {"images": [np.moveaxis(image, 0, -1) for image in images]}  # 3 or 4 pixels wide, it is ambiguous
     return {}
 
 

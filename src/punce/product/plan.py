@@ -72,7 +72,7 @@ class DataOptions:
         check_request(**asdict(self))
 
     def read(self, look: Callable[[ImageFiles], None] | None = None) -> UserData:
-        """Read the rows; `look` goes over a folder of pictures first."""
+        """Read the rows; `look` goes over a folder of images first."""
         return read(**asdict(self), look=look)
 
     def read_at_most(self, max_rows: int | None, seed: int, look: Callable[[ImageFiles], None] | None) -> UserData:

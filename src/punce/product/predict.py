@@ -41,7 +41,7 @@ from punce.storage.files import (
 _REMEMBERED = ("id", "text", "image_size", "sep", "header", "decimal")
 _FILE = ("sep", "encoding", "header", "table")
 _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
-_PICTURES = 2048
+_MOST_IMAGES = 2048
 _EXAMPLES = re.compile(r",? (?:e\.g\.|such as) ")
 _COUNTED = re.compile(r"[\d,]+|\b(?:values?|is|are|counts?)\b")
 _OF_COLUMNS = re.compile(r"[\d,]+ columns? ")
@@ -119,7 +119,7 @@ class NewFile:
         options = reading.options | {"as_text": route.category_columns if isinstance(route, TableRoute) else ()}
         if isinstance(route, ImageRoute):
             options["look"] = partial(route.look, progress=True)
-            batch_rows = min(batch_rows, _PICTURES)  # with their features, more would fill memory without being faster
+            batch_rows = min(batch_rows, _MOST_IMAGES)  # with their features, more would fill memory without gain
         kind: Any = classifier.kind_
         return cls(stream(data, **options, kind=kind, batch_rows=batch_rows), reading)
 
@@ -256,7 +256,7 @@ def _reading(run: Path, data: Path, written: dict[str, Any]) -> _Reading:
         config = json.loads(file.read_text())
         saved, chosen = config["data"], config.get("reading", {})
         options = {key: saved[key] for key in _REMEMBERED if saved.get(key) is not None}
-        # Runs that did not store it leave it to the new pictures.
+        # Runs that did not store it leave it to the new images.
         options |= {f"image_{key}": int(value) for key, value in chosen.get("pictures", {}).items()}
         columns = tuple(chosen.get("columns", ()))
         columns = columns or tuple(saved.get("keep") or ())

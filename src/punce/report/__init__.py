@@ -1,4 +1,4 @@
-"""The report: a page with pictures to show a colleague. `ReportContent` in, one self-contained HTML file out."""
+"""The report: a page with charts to show a colleague. `ReportContent` in, one self-contained HTML file out."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class ReviewCurve:
 
 @dataclass(frozen=True)
 class ThumbnailSheet:
-    """Many small square pictures in one: tile i stands in column i % columns, row i // columns."""
+    """Many small square images in one: tile i stands in column i % columns, row i // columns."""
 
     uri: str
     tile: int
@@ -325,7 +325,7 @@ class ReportContent:
     importances: Importances | None = None
     top: TopRows | None = None
     unsure: TopRows | None = None
-    """Pictures near the threshold."""
+    """Images near the threshold."""
     sensitivity: tuple[SensitivityRow, ...] = ()
     training: dict[str, tuple[dict[str, float | None], ...]] = field(default_factory=dict)
     comparison: dict[str, dict[str, Cell]] = field(default_factory=dict)
@@ -370,6 +370,6 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _require_image(uri: str, where: str) -> None:
-    # Only raster pictures: an SVG data URI could carry script if someone opened the picture on its own.
+    # Only raster images: an SVG data URI could carry script if someone opened the image on its own.
     if not _IMAGE_URI.fullmatch(uri):
         raise InputError(f"{where} must be a base64 PNG, WebP or JPEG data URI, got {uri[:40]!r}")

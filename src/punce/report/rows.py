@@ -1,4 +1,4 @@
-"""Pieces of a report that show single rows: the map of the embedding, the head of the ranking, and small pictures."""
+"""Pieces of a report that show single rows: the map of the embedding, the head of the ranking, and small images."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def row_map(
     texts: Sequence[str] | None = None,
     images: Sequence[Any] | None = None,
 ) -> RowMap:
-    """The map of the rows chosen by :func:`map_rows`; hover shows the first columns, the text or the picture.
+    """The map of the rows chosen by :func:`map_rows`; hover shows the first columns, the text or the image.
 
     Shapes: xy (n, 2), everything else n long. `of` is the number of rows the points were drawn from.
     """
@@ -154,39 +154,39 @@ def _cells(
     return names, tuple(zip(*by_column, strict=True)) if by_column else tuple(() for _ in range(len(shown)))
 
 
-# Small pictures: one as a PNG data URI, or thousands on one compressed sheet ---------------------------------------
+# Small images: one as a PNG data URI, or thousands on one compressed sheet ---------------------------------------
 
 
 def thumbnail(image: npt.ArrayLike | Image.Image, size: int = 64) -> str:
     """A PNG data URI of at most `size` pixels a side.
 
-    Takes a PIL picture or an array (H, W), (H, W, C) or (C, H, W) with C of 1, 3 or 4; uint8, or numbers that are
-    scaled from [0, 1] when they lie there and from their own range otherwise. Small pictures keep their pixels.
+    Takes a PIL image or an array (H, W), (H, W, C) or (C, H, W) with C of 1, 3 or 4; uint8, or numbers that are
+    scaled from [0, 1] when they lie there and from their own range otherwise. Small images keep their pixels.
     """
-    picture = _flat(as_picture(image))
-    picture.thumbnail((size, size), Image.Resampling.LANCZOS)
-    return _uri(picture, "PNG", optimize=True)
+    small = _flat(as_image(image))
+    small.thumbnail((size, size), Image.Resampling.LANCZOS)
+    return _uri(small, "PNG", optimize=True)
 
 
 def thumbnail_sheet(images: Iterable[npt.ArrayLike | Image.Image], *, budget: int = 700_000) -> ThumbnailSheet:
-    """All pictures as square tiles of one WebP picture of at most `budget` bytes, with smaller tiles if need be."""
-    pictures = [_flat(as_picture(image)) for image in images]
-    if not pictures:
-        raise InputError("a thumbnail sheet needs at least one picture")
-    largest = max(max(picture.size) for picture in pictures)
-    start = min(_TILE_SIZES[0], largest)  # small pictures are not enlarged
+    """All images as square tiles of one WebP image of at most `budget` bytes, with smaller tiles if need be."""
+    flat = [_flat(as_image(image)) for image in images]
+    if not flat:
+        raise InputError("a thumbnail sheet needs at least one image")
+    largest = max(max(image.size) for image in flat)
+    start = min(_TILE_SIZES[0], largest)  # small images are not enlarged
     sizes = [start, *(size for size in _TILE_SIZES if size < start)]
     # Smaller tiles until the sheet fits the budget; the smallest is taken in any case.
     for size in sizes:
-        columns = int(np.ceil(np.sqrt(len(pictures))))
-        uri = _uri(_sheet(pictures, size, columns), "WEBP", quality=70, method=4)
+        columns = int(np.ceil(np.sqrt(len(flat))))
+        uri = _uri(_sheet(flat, size, columns), "WEBP", quality=70, method=4)
         if len(uri) <= budget:
             break
-    return ThumbnailSheet(uri, size, columns, len(pictures))
+    return ThumbnailSheet(uri, size, columns, len(flat))
 
 
-def as_picture(image: npt.ArrayLike | Image.Image) -> Image.Image:
-    """A PIL picture from whatever the data reader holds."""
+def as_image(image: npt.ArrayLike | Image.Image) -> Image.Image:
+    """A PIL image from whatever the data reader holds."""
     if isinstance(image, Image.Image):
         return image
     array = np.asarray(image)
@@ -203,42 +203,42 @@ def as_picture(image: npt.ArrayLike | Image.Image) -> Image.Image:
 def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if array.dtype == np.uint8:
         return array
-    # NaN shows as black: a picture of a damaged row is better than none.
+    # NaN shows as black: an image of a damaged row is better than none.
     values = np.nan_to_num(array.astype(np.float64), posinf=0.0, neginf=0.0)
     low, high = (0.0, 1.0) if values.min() >= 0.0 and values.max() <= 1.0 else (values.min(), values.max())
     return np.round((values - low) * (255.0 / max(high - low, 1e-12))).astype(np.uint8)
 
 
-def _flat(picture: Image.Image) -> Image.Image:
+def _flat(image: Image.Image) -> Image.Image:
     """Greyscale or RGB without transparency, a copy that may be changed."""
-    if picture.mode in ("L", "RGB"):
-        return picture.copy()
-    if picture.mode in ("1", "I", "F", "I;16", "LA"):
-        return picture.convert("L")
-    return picture.convert("RGB")
+    if image.mode in ("L", "RGB"):
+        return image.copy()
+    if image.mode in ("1", "I", "F", "I;16", "LA"):
+        return image.convert("L")
+    return image.convert("RGB")
 
 
-def _sheet(pictures: Sequence[Image.Image], tile: int, columns: int) -> Image.Image:
-    rows = -(-len(pictures) // columns)
-    mode = "L" if all(picture.mode == "L" for picture in pictures) else "RGB"
+def _sheet(images: Sequence[Image.Image], tile: int, columns: int) -> Image.Image:
+    rows = -(-len(images) // columns)
+    mode = "L" if all(image.mode == "L" for image in images) else "RGB"
     sheet = Image.new(mode, (columns * tile, rows * tile))
-    for i, picture in enumerate(pictures):
-        sheet.paste(_fit(picture, tile), (i % columns * tile, i // columns * tile))
+    for i, image in enumerate(images):
+        sheet.paste(_fit(image, tile), (i % columns * tile, i // columns * tile))
     return sheet
 
 
-def _fit(picture: Image.Image, tile: int) -> Image.Image:
+def _fit(image: Image.Image, tile: int) -> Image.Image:
     """Scaled to fit a tile and centred on black, so that shapes keep their proportions."""
-    scale = tile / max(picture.size)
-    width, height = (max(1, round(side * scale)) for side in picture.size)
+    scale = tile / max(image.size)
+    width, height = (max(1, round(side * scale)) for side in image.size)
     # Enlarged digits of 8 × 8 stay sharp; photographs are reduced smoothly.
     how = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.LANCZOS
-    square = Image.new(picture.mode, (tile, tile))
-    square.paste(picture.resize((width, height), how), ((tile - width) // 2, (tile - height) // 2))
+    square = Image.new(image.mode, (tile, tile))
+    square.paste(image.resize((width, height), how), ((tile - width) // 2, (tile - height) // 2))
     return square
 
 
-def _uri(picture: Image.Image, kind: str, **options: Any) -> str:
+def _uri(image: Image.Image, kind: str, **options: Any) -> str:
     buffer = io.BytesIO()
-    picture.save(buffer, kind, **options)
+    image.save(buffer, kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

@@ -1,12 +1,12 @@
-"""A network on small pictures that goes beyond its teacher: first it learns what the teacher says, then from itself.
+"""A network on small images that goes beyond its teacher: first it learns what the teacher says, then from itself.
 
-1. *taught*: cross-entropy with the teacher's probability of every unlabelled row, on pictures changed a little. A
+1. *taught*: cross-entropy with the teacher's probability of every unlabelled row, on images changed a little. A
    network that only does this learns its teacher's errors too.
-2. *consistent*: nnPU on pictures changed a lot, and the answers that the running mean of its own weights is sure of on
-   the unchanged picture (FixMatch, Sohn et al. 2020, with nnPU in the place of labels of all classes). The running mean
+2. *consistent*: nnPU on images changed a lot, and the answers that the running mean of its own weights is sure of on
+   the unchanged image (FixMatch, Sohn et al. 2020, with nnPU in the place of labels of all classes). The running mean
    is what is kept.
 
-On CIFAR-10 with 1,000 labelled rows the first stage is right in 90 % of the test pictures and the second in 92 %
+On CIFAR-10 with 1,000 labelled rows the first stage is right in 90 % of the test images and the second in 92 %
 (benchmarks/cifar_scratch.py).
 
 Shapes: n rows, b rows of a batch.
@@ -32,7 +32,7 @@ from punce.stages.scorer import UNUSED_PARTS, Scorer, check_pu_rows
 from punce.training.loop import Batch, Objective, Stage, TrainingConfig, train
 from punce.training.run import Outputs, Stateful, fingerprint, weights_fingerprint
 from punce.views import counter
-from punce.views.taught import PicturesTaught
+from punce.views.taught import SmallImageView
 
 _SURE = 0.9  # probability from which the running mean teaches
 _KEPT = 0.99  # share of the running mean that a step keeps
@@ -70,7 +70,7 @@ class Lesson:
 
 
 def learn_from_teacher(
-    encoder: Encoder, view: PicturesTaught, lesson: Lesson, config: TaughtConfig, **outputs: Unpack[Outputs]
+    encoder: Encoder, view: SmallImageView, lesson: Lesson, config: TaughtConfig, **outputs: Unpack[Outputs]
 ) -> LinearHead:
     """Train `encoder` in place and return the head on its features of ``view.clean``."""
     check_pu_rows(lesson.X, lesson.labels, "a taught network")
@@ -83,11 +83,11 @@ def learn_from_teacher(
     return model.linear_head(history)
 
 
-class _OnPictures(Stage):
+class _OnImages(Stage):
     """No row is held out here: the caller holds rows out of all stages."""
 
     def __init__(
-        self, model: Scorer, view: PicturesTaught, lesson: Lesson, config: TaughtConfig, stream: int, **settings: Any
+        self, model: Scorer, view: SmallImageView, lesson: Lesson, config: TaughtConfig, stream: int, **settings: Any
     ) -> None:
         super().__init__(model, lesson.labels, config, lesson.X.device, **settings)
         self.scorer, self.view, self.X, self.lesson, self._stream = model, view, lesson.X, lesson, stream
@@ -108,12 +108,12 @@ class _OnPictures(Stage):
         return {"teacher": Sketch(self.lesson.taught[:, None], "network of another teacher", "probabilities")}
 
 
-class _Taught(_OnPictures):
+class _Taught(_OnImages):
     """The teacher's probabilities; the class itself where it is known."""
 
     name = "taught"
 
-    def __init__(self, model: Scorer, view: PicturesTaught, lesson: Lesson, config: TaughtConfig) -> None:
+    def __init__(self, model: Scorer, view: SmallImageView, lesson: Lesson, config: TaughtConfig) -> None:
         super().__init__(model, view, lesson, config, _LITTLE)
 
     def inputs(self, batch: Batch) -> Tensor:
@@ -127,12 +127,12 @@ class _Taught(_OnPictures):
         return Objective(loss, {"loss": loss})
 
 
-class _Consistent(_OnPictures):
+class _Consistent(_OnImages):
     """nnPU, and what the running mean is sure of."""
 
     name = "consistent"
 
-    def __init__(self, model: Scorer, view: PicturesTaught, lesson: Lesson, config: TaughtConfig) -> None:
+    def __init__(self, model: Scorer, view: SmallImageView, lesson: Lesson, config: TaughtConfig) -> None:
         super().__init__(model, view, lesson, config, _LOT, labelled_share=_LABELLED_SHARE)
         self._risk = NNPU(lesson.prior)
         self._mean = deepcopy(model).requires_grad_(False).eval()

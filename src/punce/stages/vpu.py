@@ -101,7 +101,7 @@ def train_vpu(
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
     check_pu_rows(X, labels, "vPU")
-    if not view.clean(X[:1]).is_floating_point():  # pictures in whole numbers become floats there, tokens do not
+    if not view.clean(X[:1]).is_floating_point():  # images in whole numbers become floats there, tokens do not
         raise InputError(
             "vPU mixes rows (MixUp), but whole numbers such as tokens cannot be mixed; train it on embeddings of the "
             "texts (encoder.embed), or take finetune with another risk"

@@ -216,7 +216,7 @@ def _channel_statistics(X: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]
 
 
 def check_images(x: Tensor, name: str) -> None:
-    """Refuse what are no pictures, and values outside the range of their type."""
+    """Refuse what are no images, and values outside the range of their type."""
     if not isinstance(x, Tensor):
         raise InputError(f"{name} must be a torch tensor, got {type(x).__name__}")
     if x.ndim != 4 or x.shape[1] not in (1, 3) or 0 in x.shape[2:]:

@@ -1,15 +1,15 @@
-"""Small pictures as a network that a teacher teaches sees them: changed a little or a lot.
+"""Small images as a network that a teacher teaches sees them: changed a little or a lot.
 
-Colour pictures are whitened, which takes out what neighbouring pixels share, so that a network trains in fewer steps.
+Colour images are whitened, which takes out what neighbouring pixels share, so that a network trains in fewer steps.
 Little: shifted by up to two pixels and, where mirror images mean the same, mirrored. A lot: also recoloured, with a
 grey square somewhere.
 
-Grey pictures are standardised. They are mostly writing and drawings: little is a small turn, slant and enlargement, a
+Grey images are standardised. They are mostly writing and drawings: little is a small turn, slant and enlargement, a
 lot a larger one, and nothing is mirrored. On one labelled set of MNIST a grey square made networks worse.
 
 A change is a function of the seed, the epoch and the row alone, as those of all views are.
 
-Shapes: b pictures of C channels (1 or 3), H × W pixels.
+Shapes: b images of C channels (1 or 3), H × W pixels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from punce.views import counter
 from punce.views.image import Image, digit
 
 _SIDE = 2  # of the patches that are whitened, in pixels
-_ROWS, _LEAST = 2000, 1e-3  # pictures that the whitening is learned from, and what is added to every variance
+_ROWS, _LEAST = 2000, 1e-3  # images that the whitening is learned from, and what is added to every variance
 _SHIFT = 2  # pixels
 _CONTRAST, _SHADE = 0.4, 0.2
 _HOLE = 4  # the square covers up to half a side: a quarter of it to each side of its centre
@@ -45,7 +45,7 @@ class TaughtView:
 
     @classmethod
     def fit(cls, x: Tensor, *, is_mirrored: bool) -> TaughtView:
-        """Learn the whitening from some of the pictures; labels are not looked at."""
+        """Learn the whitening from some of the images; labels are not looked at."""
         some = unfold(_unit(x[:_ROWS]), _SIDE, stride=_SIDE).transpose(1, 2).flatten(0, 1).double()
         mean = some.mean(0)
         values, vectors = torch.linalg.eigh((some - mean).T @ (some - mean) / len(some))
@@ -54,7 +54,7 @@ class TaughtView:
         return cls(kernel, -(matrix @ mean).float(), is_mirrored)
 
     def clean(self, x: Tensor) -> Tensor:
-        """The pictures as they are, whitened."""
+        """The images as they are, whitened."""
         return self._white(_unit(x))
 
     def mirrored(self, x: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class TaughtView:
 
 @dataclass(frozen=True)
 class WritingView:
-    """Grey pictures, by the mean and deviation of their pixels. Shape: (b, 1, H, W) -> (b, 1, H, W)."""
+    """Grey images, by the mean and deviation of their pixels. Shape: (b, 1, H, W) -> (b, 1, H, W)."""
 
     mean: float
     std: float
@@ -107,7 +107,7 @@ class WritingView:
         return cls(fitted.mean[0], fitted.std[0])
 
     def clean(self, x: Tensor) -> Tensor:
-        """The pictures as they are, standardised."""
+        """The images as they are, standardised."""
         return self._view().clean(x)
 
     mirrored = clean  # writing has no mirror image that means the same
@@ -128,10 +128,10 @@ class WritingView:
         return {}, {_MEAN: self.mean, _STD: self.std}
 
 
-PicturesTaught = TaughtView | WritingView
+SmallImageView = TaughtView | WritingView
 
 
-def view_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> PicturesTaught:
+def view_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> SmallImageView:
     """Inverse of the views' `state`."""
     if _MEAN in content:
         return WritingView(float(content[_MEAN]), float(content[_STD]))
@@ -144,12 +144,12 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def _drawn(keys: Tensor, x: Tensor) -> Tensor:
-    """Nine numbers for each picture, on its device. Shape: (b,) -> (9, b)."""
+    """Nine numbers for each image, on its device. Shape: (b,) -> (9, b)."""
     return counter.uniform(keys.cpu(), 9, stream=_STREAM).to(x.device, torch.float32)
 
 
 def _recoloured(x: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """Another contrast and another shade in each channel; and each picture's mean grey before that, (b, 1, 1, 1)."""
+    """Another contrast and another shade in each channel; and each image's mean grey before that, (b, 1, 1, 1)."""
     mean = x.mean((1, 2, 3), keepdim=True)
     contrast, shade = (2 * part.T.view(len(x), -1, 1, 1) - 1 for part in (drawn[3:4], drawn[4 : 4 + x.shape[1]]))
     return ((x - mean) * (1 + _CONTRAST * contrast) + mean + _SHADE * shade).clamp(0, 1), mean

@@ -162,7 +162,7 @@ def test_the_new_link_of_a_server_that_was_started_again_opens_in_the_same_tab(r
 
 
 def test_the_arrow_that_scrolls_a_long_text_is_no_verdict(run: Path, visit: Any) -> None:
-    shown = {"name": "long", "picture": False, "text": "word\n" * 500}
+    shown = {"name": "long", "image": False, "text": "word\n" * 500}
     with serving(run, "--rows", "12") as (_, link):
         page = visit(link).page
         page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))
@@ -175,7 +175,7 @@ def test_the_arrow_that_scrolls_a_long_text_is_no_verdict(run: Path, visit: Any)
 
 
 def test_a_picture_that_is_missing_is_said_on_its_own_card(run: Path, visit: Any) -> None:
-    shown = {"name": "a.png", "picture": True, "text": None}
+    shown = {"name": "a.png", "image": True, "text": None}
     with serving(run, "--rows", "12") as (_, link):
         page = visit(link).page
         page.route("**/row?*", lambda route: route.fulfill(json={**shown, "key": route.request.url.partition("=")[2]}))

@@ -21,7 +21,7 @@ from punce.data.image_files import ImageFiles
 from punce.data.user_data import UserData
 from punce.errors import InputError
 from punce.product.page import _shown
-from punce.product.review.files import picture_of
+from punce.product.review.files import image_of
 from punce.product.review.job import draw_rows
 from punce.product.review.run import scored_run
 from punce.product.review.server import Desk, ReviewServer
@@ -143,7 +143,7 @@ def test_a_row_shows_its_columns_and_no_probability_unless_asked_for(client: Cli
     assert "probability" not in row
     client.server.desk.show_probability = True
     assert 0 <= client.ask(f"/row?key={key}")[1]["probability"] <= 1
-    assert client.ask(f"/picture?key={key}")[0] == 404
+    assert client.ask(f"/image?key={key}")[0] == 404
 
 
 def test_whole_numbers_of_a_row_keep_all_their_digits(client: Client) -> None:
@@ -182,32 +182,32 @@ def test_cards_of_texts_and_pictures(client: Client, kind: Literal["text", "imag
     client.open()
     key = client.ask("/state")[1]["cards"][0]["key"]
     row = client.ask(f"/row?key={key}")[1]
-    status, content, _ = client.ask(f"/picture?key={key}")
+    status, content, _ = client.ask(f"/image?key={key}")
     if kind == "image":
-        assert (row["text"], row["picture"], status, content[:4]) == (None, True, 200, b"\x89PNG")
+        assert (row["text"], row["image"], status, content[:4]) == (None, True, 200, b"\x89PNG")
     else:
-        assert (row["text"], row["picture"], status) == ("<img src=x onerror=alert(1)> \ufffd text", False, 404)
+        assert (row["text"], row["image"], status) == ("<img src=x onerror=alert(1)> \ufffd text", False, 404)
 
 
 def test_pictures_are_made_anew(tmp_path: Path) -> None:
     Image.new("RGB", (3000, 20), "red").save(tmp_path / "a.png")
     data = UserData("image", ImageFiles(tmp_path, ("a.png",), 8, 3), None, pd.Index(["a.png"]), "pictures")
-    shown = picture_of(data, 0, 900)
+    shown = image_of(data, 0, 900)
     assert shown is not None
     assert shown.size == (900, 6)
     array = UserData("image", np.zeros((1, 1, 9, 9), dtype=np.uint8), None, pd.Index(["0"]), "array")
-    shown = picture_of(array, 0, 900)
+    shown = image_of(array, 0, 900)
     assert shown is not None
     assert shown.size == (9, 9)
 
 
 @pytest.mark.parametrize("shape", [(3, 6, 3), (3, 4, 4), (1, 4, 4), (1, 7, 3)])
 def test_narrow_pictures_keep_their_pixels(shape: tuple[int, int, int]) -> None:
-    """By its shape alone a picture of three or four columns could have its channels last."""
+    """By its shape alone an image of three or four columns could have its channels last."""
     pixels = np.arange(np.prod(shape), dtype=np.uint8).reshape(1, *shape)
     data = UserData("image", pixels, None, pd.Index(["0"]), "array")
     by_hand = Image.fromarray(pixels[0, 0] if shape[0] == 1 else np.ascontiguousarray(pixels[0].transpose(1, 2, 0)))
-    assert picture_of(data, 0, 900) == by_hand
+    assert image_of(data, 0, 900) == by_hand
     assert _shown(data, pixels, np.array([0]))["images"][0].shape == (*shape[1:], shape[0])
 
 
@@ -221,13 +221,13 @@ def test_a_picture_is_shown_as_the_fit_reads_it(tmp_path: Path) -> None:
     (tmp_path / "spoilt.png").write_bytes(b"no picture")
     names = ("deep.png", "turned.jpg", "spoilt.png")
     data = UserData("image", ImageFiles(tmp_path, names, 8, 3), None, pd.Index(names), "pictures")
-    grey, upright = picture_of(data, 0, 900), picture_of(data, 1, 900)
+    grey, upright = image_of(data, 0, 900), image_of(data, 1, 900)
     assert grey is not None
     assert upright is not None
     assert np.asarray(grey).mean() == pytest.approx(127, abs=2)
     assert upright.size == (20, 40)
     with pytest.raises(InputError, match=r"spoilt\.png cannot be shown"):
-        picture_of(data, 2, 900)
+        image_of(data, 2, 900)
 
 
 # Ctrl-C ------------------------------------------------------------------------------------------------------------

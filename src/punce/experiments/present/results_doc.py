@@ -41,10 +41,10 @@ def render_doc(scale: Scale, books: Books, by_hand: str = "") -> str:
         escape_markdown(reading.tally(one.finding for one in papers)),
         *(["## Commentary", by_hand] if by_hand else []),
         "## Every claim in a figure",
-        *(block for picture in _claim_figures(papers) for block in _shown(picture, IMAGES)),
+        *_with_captions(_claim_figures(papers), IMAGES),
         "## Every claim in a table",
         f"Each column is a scale and uses its own results alone. An empty place was not measured there. {_FROZEN}",
-        _matrix(papers, books),
+        *_matrices(papers, books),
     ]
     return _joined(blocks)
 
@@ -115,14 +115,28 @@ def _parts(settled: Sequence[Settled]) -> dict[str, list[Settled]]:
     }
 
 
+def _with_captions(drawn: Sequence[Picture], folder: Path) -> list[str]:
+    """Figures and their captions; one that several figures share stands once, after the last of them."""
+    blocks = [block for picture in drawn for block in _shown(picture, folder)]
+    return [block for i, block in enumerate(blocks) if block not in blocks[i + 1 :]]
+
+
 def _shown(picture: Picture, folder: Path) -> list[str]:
     """A figure and its caption."""
     image = f"![{escape_markdown(picture.alt)}]({(folder / picture.name).as_posix()}.svg)"
     return [image, f"*{escape_markdown(picture.caption)}*"]
 
 
+def _matrices(settled: Sequence[Settled], books: Books) -> list[str]:
+    """For each data set and network a heading and a table of its claims."""
+    about: dict[str, list[Settled]] = {}
+    for one in settled:
+        about.setdefault(one.finding.text.partition(": ")[0], []).append(one)
+    return [block for place, some in about.items() for block in (f"### {escape_markdown(place)}", _matrix(some, books))]
+
+
 def _matrix(settled: Sequence[Settled], books: Books) -> str:
-    """Claims against scales, with the verdict's word at each place."""
+    """Claims against the scales that measured one of them, with the verdict's word at each place."""
     scales = [own for own, _ in books if any(one.at(own) for one in settled)]
     head = tuple(Cell(name) for name in ("claim", "where", *(own.name for own in scales)))
 
@@ -131,7 +145,12 @@ def _matrix(settled: Sequence[Settled], books: Books) -> str:
         return Cell("" if finding is None else finding.verdict.word)
 
     rows = tuple(
-        (Cell(one.finding.text), Cell(one.finding.source), *(word(one, own) for own in scales)) for one in settled
+        (
+            Cell(one.finding.text.partition(": ")[2]),
+            Cell(one.finding.source),
+            *(word(one, own) for own in scales),
+        )
+        for one in settled
     )
     return markdown(Table("Claims", head, rows))
 

@@ -189,7 +189,7 @@ def _by_name(name: str, problem: HeadProblem, fold: int) -> Head:
 
 
 def _untrained(rows: Given, seed: int) -> dict[str, Sequence[Reader]]:
-    """The rows' own numbers, pictures also by patches, texts also by words."""
+    """The rows' own numbers, images also by patches, texts also by words."""
     readers: dict[str, Sequence[Reader]] = {RAW: (Raw.fit(rows.x, seed),)}
     if has_patches(rows.x):
         readers[PATCHES] = (Patched(Patches.fit(rows.x, seed)),)

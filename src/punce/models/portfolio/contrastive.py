@@ -62,7 +62,7 @@ class Recipe:
 
     @classmethod
     def of(cls, x: Tensor) -> Recipe:
-        """Pictures have views that hold against puNCE's pull to the labelled rows; noise on embeddings does not."""
+        """Images have views that hold against puNCE's pull to the labelled rows; noise on embeddings does not."""
         if x.dim() == 2:
             options = {"in_features": x.shape[1], "width": 0.05}
             return cls({"name": "mlp", "options": options}, "embedding", ("scl",), 100_000)
@@ -74,7 +74,7 @@ class Recipe:
 
     @classmethod
     def affordable(cls, x: Tensor) -> tuple[Recipe, int, int]:
-        """The recipe, by how much pictures are reduced for it, and the epochs of one pretraining.
+        """The recipe, by how much images are reduced for it, and the epochs of one pretraining.
 
         Epochs are enough to see `rows_seen` rows, at most 40, within the budget of operations.
         """
@@ -143,7 +143,7 @@ class _Plan:
 
     recipe: Recipe
     factor: int
-    """By which pictures are reduced."""
+    """By which images are reduced."""
     first: int
     more: int
     n_folds: int

@@ -1,6 +1,6 @@
-"""What training an encoder costs, and what is made smaller so that a fit takes minutes: pictures, then epochs.
+"""What training an encoder costs, and what is made smaller so that a fit takes minutes: images, then epochs.
 
-Shapes: n pictures (n, C, H, W).
+Shapes: n images (n, C, H, W).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from punce.encoders.precision import fast_convolutions
 from punce.training.progress import LONG_RUN, duration
 
 _MOST_FLOPS = 4e12  # of one pretraining: about two minutes of one core
-_FEWEST_EPOCHS = 16  # pictures are halved until so many are affordable
-_SMALLEST_SIDE = 32  # that pictures are halved to
-_LARGEST_SIDE = 128  # of pictures that anything here sees
+_FEWEST_EPOCHS = 16  # images are halved until so many are affordable
+_SMALLEST_SIDE = 32  # that images are halved to
+_LARGEST_SIDE = 128  # of images that anything here sees
 _ROWS_AT_ONCE = 256
 
 
@@ -32,17 +32,17 @@ def affordable_epochs(n_rows: int, spec: dict[str, Any], shape: tuple[int, ...])
 
 
 def can_be_halved(shape: tuple[int, ...], n_epochs: float) -> bool:
-    """Whether pictures are made smaller for the encoder, as only so few epochs are affordable. Shape: of a row."""
+    """Whether images are made smaller for the encoder, as only so few epochs are affordable. Shape: of a row."""
     return len(shape) == 3 and min(shape[1:]) // 2 >= _SMALLEST_SIDE and n_epochs < _FEWEST_EPOCHS
 
 
 def first_reduction(shape: tuple[int, ...]) -> int:
-    """By how much pictures of more than 128 pixels are reduced before anything looks at them. Shape: (C, H, W)."""
+    """By how much images of more than 128 pixels are reduced before anything looks at them. Shape: (C, H, W)."""
     return -(-max(shape[1:]) // _LARGEST_SIDE)
 
 
 def reduced(x: Tensor, factor: int) -> Tensor:
-    """Means of squares of `factor` × `factor` pixels, in the type that the pictures have. Shape: (n, C, H, W)."""
+    """Means of squares of `factor` × `factor` pixels, in the type that the images have. Shape: (n, C, H, W)."""
     if factor == 1:
         return x
     parts = (avg_pool2d(part.float(), factor, ceil_mode=True) for part in torch.split(x, _ROWS_AT_ONCE))

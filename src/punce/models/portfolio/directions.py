@@ -66,7 +66,7 @@ def _shift(x: Values) -> int:
 def _leading(x: Values, size: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Variance and vectors of the leading directions, ascending. Shape: (n, D) -> (size,), (D, size).
 
-    Of rows with more numbers than there are rows, the products of rows with rows are decomposed instead: 600 pictures
+    Of rows with more numbers than there are rows, the products of rows with rows are decomposed instead: 600 images
     of 64 × 64 pixels take a second, not minutes.
     """
     from scipy.linalg import eigh

@@ -1,10 +1,10 @@
-"""Networks on small pictures that the students teach, and that go beyond them (:mod:`punce.stages.taught`).
+"""Networks on small images that the students teach, and that go beyond them (:mod:`punce.stages.taught`).
 
 As with students, fold k's network learns what fold k's candidates together say of the rows that they learned from: no
 label of fold k is seen, and its scores of that fold's rows are held out. Held-out labelled rows decide how much the
 networks count.
 
-Colour pictures get convolutions. Grey ones are mostly writing and drawings: an MLP that sees them turned and slanted
+Colour images get convolutions. Grey ones are mostly writing and drawings: an MLP that sees them turned and slanted
 costs a minute, and on 10,000 rows of MNIST with 100 labels was right far more often than its teachers
 (benchmarks/results/features.json, "networks").
 
@@ -36,7 +36,7 @@ from punce.training.parallel import in_parallel
 from punce.training.progress import say
 from punce.training.random_stream import seeded
 from punce.training.run import Outputs
-from punce.views.taught import PicturesTaught, TaughtView, WritingView
+from punce.views.taught import SmallImageView, TaughtView, WritingView
 
 NETWORK, HEAD = "network", "own head"
 _USUAL_SIDE = 32
@@ -45,14 +45,14 @@ _MOST_AT_ONCE = 256  # rows of a batch
 
 @dataclass(frozen=True)
 class _Suited:
-    """A network, and the pictures that it suits: with fewer rows or labels it adds little to what the students know.
+    """A network, and the images that it suits: with fewer rows or labels it adds little to what the students know.
 
-    `pictures` are those seen by one network in its two stages, if they have 32 × 32 pixels, in at most `most_epochs`.
+    `images` are those seen by one network in its two stages, if they have 32 × 32 pixels, in at most `most_epochs`.
     """
 
     encoder: str
     width: float
-    pictures: tuple[int, int]
+    images: tuple[int, int]
     most_epochs: tuple[int, int]
     smallest_side: int
     fewest_labelled: int
@@ -71,8 +71,8 @@ class _Suited:
         """Rows and labelled rows."""
         return len(labels) >= self.fewest_rows and int((labels == POSITIVE).sum()) >= self.fewest_labelled
 
-    def view(self, x: Tensor) -> PicturesTaught:
-        """How it sees pictures, learned from some of them."""
+    def view(self, x: Tensor) -> SmallImageView:
+        """How it sees images, learned from some of them."""
         return WritingView.fit(x) if x.shape[1] == 1 else TaughtView.fit(x, is_mirrored=True)
 
 
@@ -85,7 +85,7 @@ _GREY = _Suited("mlp", 0.1, (130_000, 400_000), (20, 60), smallest_side=8, fewes
 def networks(
     candidates: Candidates, rows: Given, labels: Labels, settings: FitSettings, device: torch.device
 ) -> Candidates:
-    """The candidates, and a network for each fold that they taught where the rows are small pictures."""
+    """The candidates, and a network for each fold that they taught where the rows are small images."""
     suited = _Suited.to(rows.x)
     if suited is None or not suited.has_enough(labels):
         return candidates
@@ -123,10 +123,10 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is trained, on pictures reduced by `factor` to so many `pixels` a side."""
+    """What is trained, on images reduced by `factor` to so many `pixels` a side."""
 
     spec: dict[str, Any]
-    view: PicturesTaught
+    view: SmallImageView
     factor: int
     pixels: tuple[int, ...]
     config: TaughtConfig
@@ -138,10 +138,10 @@ class _Plan:
         view, pixels = suited.view(some), tuple(some.shape[2:])
         shape = tuple(view.clean(some[:1]).shape[1:])
         spec = {"name": suited.encoder, "options": {**row_options(suited.encoder, shape), "width": suited.width}}
-        cost = pixels[0] * pixels[1] / _USUAL_SIDE**2  # of a picture
+        cost = pixels[0] * pixels[1] / _USUAL_SIDE**2  # of an image
         first, own = (
             max(1, min(most if settings.epochs is None else settings.epochs, round(seen / cost / n_learned)))
-            for seen, most in zip(suited.pictures, suited.most_epochs, strict=True)
+            for seen, most in zip(suited.images, suited.most_epochs, strict=True)
         )
         size = batch_size(n_learned, _MOST_AT_ONCE)
         config = TaughtConfig(epochs=first, own_epochs=own, batch_size=size, seed=settings.random_state)

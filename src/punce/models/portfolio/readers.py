@@ -19,12 +19,12 @@ from punce.models.portfolio.patches import Patches
 from punce.models.route import State, under
 from punce.stages.probe import extract_features
 from punce.views import View, build_view
-from punce.views.taught import PicturesTaught, view_from_state
+from punce.views.taught import SmallImageView, view_from_state
 
 Values = npt.NDArray[np.float32]
 _DIRECTIONS, _ENCODER = "directions.", "encoder."
 _COUNTED, _PATCHED, _TAUGHT = "counted", "patched", "taught"
-_AT_ONCE = 512  # pictures: bounds the memory of activations
+_AT_ONCE = 512  # images: bounds the memory of activations
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Learned:
     view_name: str
     directions: Directions
     factor: int = 1
-    """By which pictures are reduced before the encoder sees them."""
+    """By which images are reduced before the encoder sees them."""
 
     @classmethod
     def of(
@@ -128,16 +128,16 @@ class Learned:
 
 @dataclass(frozen=True)
 class TaughtReader:
-    """The features of a network that students taught: where mirrored, the mean of a picture's and its mirror image's.
+    """The features of a network that students taught: where mirrored, the mean of an image's and its mirror image's.
 
     Shape: (n, C, H, W) -> (n, M).
     """
 
     encoder: Encoder
     spec: dict[str, Any]
-    view: PicturesTaught
+    view: SmallImageView
     factor: int = 1
-    """By which pictures are reduced before the encoder sees them."""
+    """By which images are reduced before the encoder sees them."""
 
     @torch.no_grad()
     def __call__(self, rows: Given) -> Values:

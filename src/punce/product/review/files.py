@@ -17,7 +17,7 @@ from punce.data.pictures import Pixels, decode
 from punce.data.tables import open_table, read_frame
 from punce.errors import InputError, number_of
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, Verdict
-from punce.report.rows import as_picture
+from punce.report.rows import as_image
 from punce.storage.files import as_argument, existing, replacing, write_text
 from punce.storage.formulas import defused, restored
 
@@ -57,17 +57,17 @@ def _shown(folder: Path, drawn: list[DrawnRow], some: UserData) -> dict[str, lis
     if some.kind == "text":
         return {"text": [defused(text) for text in some.features]}
     if isinstance(some.features, ImageFiles):
-        return {"picture": [str((some.features.folder / name).resolve()) for name in some.features.names]}
+        return {"image": [str((some.features.folder / name).resolve()) for name in some.features.names]}
     if some.kind == "image":
-        return {"picture": [str(_saved(folder, one, x)) for one, x in zip(drawn, some.features, strict=True)]}
+        return {"image": [str(_saved(folder, one, x)) for one, x in zip(drawn, some.features, strict=True)]}
     return {}  # vectors say nothing to a person: the name of the row must do
 
 
 def _saved(folder: Path, one: DrawnRow, pixels: Any) -> Path:
-    """A picture of an array, as a file that can be opened."""
-    file = folder / "pictures" / f"{one.key}.png"
+    """An image of an array, as a file that can be opened."""
+    file = folder / "images" / f"{one.key}.png"
     with replacing(file) as temporary:
-        as_picture(np.moveaxis(pixels, 0, -1)).save(temporary, "PNG")
+        as_image(np.moveaxis(pixels, 0, -1)).save(temporary, "PNG")
     return file.resolve()
 
 
@@ -215,14 +215,14 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def picture_of(data: UserData, row: int, largest: int) -> Image.Image | None:
-    """The picture of a row, no larger than `largest` pixels a side; None for other kinds of rows."""
+def image_of(data: UserData, row: int, largest: int) -> Image.Image | None:
+    """The image of a row, no larger than `largest` pixels a side; None for other kinds of rows."""
     if data.kind != "image":
         return None
     if not isinstance(data.features, ImageFiles):
-        picture = as_picture(np.moveaxis(data.features[row], 0, -1))
-        picture.thumbnail((largest, largest))
-        return picture
+        image = as_image(np.moveaxis(data.features[row], 0, -1))
+        image.thumbnail((largest, largest))
+        return image
     name = data.features.names[row]
     pixels = decode(data.features.folder / name, name, _Whole(largest))  # as the fit reads it: depth and rotation, too
     if isinstance(pixels, str):
@@ -232,7 +232,7 @@ def picture_of(data: UserData, row: int, largest: int) -> Image.Image | None:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A picture in colour, in its own proportions, no larger than `largest` pixels a side."""
+    """An image in colour, in its own proportions, no larger than `largest` pixels a side."""
 
     largest: int
 
@@ -240,8 +240,8 @@ class _Whole:
         """It is never enlarged."""
         return self.largest
 
-    def apply(self, picture: Image.Image) -> Pixels:
+    def apply(self, image: Image.Image) -> Pixels:
         """Shape: (3, H, W)."""
-        shown = picture.convert("RGB")
+        shown = image.convert("RGB")
         shown.thumbnail((self.largest, self.largest))
         return np.asarray(shown, dtype=np.uint8).transpose(2, 0, 1)

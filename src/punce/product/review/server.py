@@ -27,7 +27,7 @@ from markupsafe import Markup
 from punce.data import UserData
 from punce.errors import InputError, PunceError
 from punce.judging.sampling import QUANTITIES
-from punce.product.review.files import picture_of
+from punce.product.review.files import image_of
 from punce.product.review.job import Goal, State, is_reached, progress_to, state_of
 from punce.product.review.run import ScoredRun
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, ReviewFolder, Verdict
@@ -41,7 +41,7 @@ _PACKAGE = "punce.product.review"
 _LONGEST_BODY = 4096
 _LONGEST_TEXT = 20_000
 _MOST_COLUMNS = 200
-_LARGEST_PICTURE = 900
+_LARGEST_IMAGE = 900
 _SECONDS = 20.0  # that a connection may stay silent
 _NAMES = {"share": SHARES["prior"], **SHARES}
 
@@ -98,7 +98,7 @@ class Desk:
     def card(self, key: str) -> dict[str, Any]:
         """What a person sees of a row."""
         drawn = self._drawn(key)
-        shown = {"key": key, "name": printable(drawn.id), "picture": self.data.kind == "image", "text": None}
+        shown = {"key": key, "name": printable(drawn.id), "image": self.data.kind == "image", "text": None}
         if self.data.kind == "text":
             shown["text"] = printable(str(self.data.features[drawn.row])[:_LONGEST_TEXT])
         if isinstance(self.data.features, pd.DataFrame):
@@ -110,13 +110,13 @@ class Desk:
             shown["probability"] = float(self.run.probability[place])
         return encode(shown)  # type: ignore[no-any-return]
 
-    def picture(self, key: str) -> bytes:
-        """The picture of a row as PNG, made anew: bytes of a user's file never reach the browser."""
-        picture = picture_of(self.data, self._drawn(key).row, _LARGEST_PICTURE)
-        if picture is None:
+    def image(self, key: str) -> bytes:
+        """The image of a row as PNG, made anew: bytes of a user's file never reach the browser."""
+        image = image_of(self.data, self._drawn(key).row, _LARGEST_IMAGE)
+        if image is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "this row has no image")
         buffer = io.BytesIO()
-        picture.save(buffer, "PNG")
+        image.save(buffer, "PNG")
         return buffer.getvalue()
 
     def judge(self, key: str, verdict: str) -> None:
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "punce", ""
 
     def do_GET(self) -> None:
-        """The page, the state, a row or its picture."""
+        """The page, the state, a row or its image."""
         self._answer(self._get)
 
     def do_POST(self) -> None:
@@ -197,8 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
             return "text/html; charset=utf-8", self.server.html
         self._require_session()
         key = parse_qs(url.query).get("key", [""])[0]
-        if url.path == "/picture":
-            return "image/png", self.server.desk.picture(key)
+        if url.path == "/image":
+            return "image/png", self.server.desk.image(key)
         if url.path == "/state":
             return _json(self.server.desk.state())
         if url.path == "/row":

@@ -181,21 +181,21 @@
     return node;
   }
 
-  function addPicture(i) {
+  function addImage(i) {
     const tile = data.thumbnails.length ? data.thumbnails[i] : -1;
     if (!sheet || tile < 0 || !sheet.complete || !sheet.naturalWidth) return;
     const { tile: size, columns } = data.sheet;
-    const picture = document.createElement("canvas");
-    picture.width = size;
-    picture.height = size;
-    picture.getContext("2d").drawImage(
+    const canvas = document.createElement("canvas");
+    canvas.width = size;
+    canvas.height = size;
+    canvas.getContext("2d").drawImage(
       sheet, (tile % columns) * size, Math.floor(tile / columns) * size, size, size, 0, 0, size, size);
-    card.append(picture);
+    card.append(canvas);
   }
 
   function fillCard(i) {
     card.replaceChildren();
-    addPicture(i);
+    addImage(i);
     add(card, "div", data.names[i], "card-name");
     add(card, "div", facts(i), "card-fact");
     if (data.texts.length && data.texts[i]) add(card, "p", data.texts[i]);

@@ -4,7 +4,7 @@
   const find = (id) => document.getElementById(id);
   const KEYS = { y: "yes", n: "no", u: "unsure", ArrowUp: "yes", ArrowDown: "no" };
   const MOVES = { b: -1, ArrowLeft: -1, ArrowRight: 1 };
-  let session = "", cards = [], at = 0, shown = "", busy = false, picture = "";
+  let session = "", cards = [], at = 0, shown = "", busy = false, imageUrl = "";
 
   const problem = (text) => { find("problem").hidden = !text; find("problem").textContent = text; };
 
@@ -73,7 +73,7 @@
     const row = await (await ask(`/row?key=${encodeURIComponent(cards[at].key)}`)).json();
     const said = element("span", cards[at].verdict, `said ${cards[at].verdict}`);
     const parts = [said, element("h1", row.name)];
-    if (row.picture) parts.push(await pictureOf(row.key, row.name).catch((error) => element("p", error.message, "problem")));
+    if (row.image) parts.push(await imageOf(row.key, row.name).catch((error) => element("p", error.message, "problem")));
     if (row.text !== null) parts.push(element("p", row.text));
     if (row.columns) parts.push(listOf(row.columns));
     if (row.probability !== undefined) parts.push(element("p", `classifier: ${row.probability.toFixed(3)}`, "quiet"));
@@ -90,14 +90,14 @@
     return [element("h1", said), element("p", `${where}End the server with Ctrl-C; it then says what the verdicts show. b goes back.`)];
   }
 
-  async function pictureOf(key, name) {
+  async function imageOf(key, name) {
     const image = element("img");
     image.alt = name;
-    if (picture) URL.revokeObjectURL(picture);
-    const answer = await ask(`/picture?key=${encodeURIComponent(key)}`);
-    picture = URL.createObjectURL(await answer.blob());
+    if (imageUrl) URL.revokeObjectURL(imageUrl);
+    const answer = await ask(`/image?key=${encodeURIComponent(key)}`);
+    imageUrl = URL.createObjectURL(await answer.blob());
     image.addEventListener("load", () => image.classList.toggle("small", image.naturalWidth < 150));
-    image.src = picture;
+    image.src = imageUrl;
     return image;
   }
 
