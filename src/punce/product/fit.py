@@ -77,8 +77,8 @@ class FitOutcome:
         """The warnings without what the data check has told above, such as columns that cannot be learned from."""
         findings = () if self.checked is None else self.checked.findings
         names = [name for one in findings if one.code in ("text_column", "unsupported_column") for name in one.where]
-        told = (*(not_learned_from(name) for name in names), *(one.message for one in findings))
-        return tuple(text for text in self.warnings if not text.startswith(told))
+        columns, told = tuple(map(not_learned_from, names)), {one.message for one in findings}
+        return tuple(text for text in self.warnings if not text.startswith(columns) and text not in told)
 
     @property
     def rests_on_verdicts(self) -> bool:
