@@ -53,7 +53,7 @@ def upstream(source: str) -> str | None:
 
 
 def row_shape() -> tuple[int, ...]:
-    """Of a row of features."""
+    """The shape of a row of features."""
     return (MOST,)
 
 
