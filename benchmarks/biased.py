@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from scipy.special import logit
 from sklearn.cluster import KMeans
@@ -193,13 +194,12 @@ def run(model: str, seeds: list[int], mechanisms: list[str], seconds: float) -> 
             labels = simulate_pu(y, n_labelled, seed=seed, propensity=weights).labels.astype(int)
             row = dict(zip(KEYS, (model, name, mechanism, n_labelled, seed), strict=True))
             row |= measure(model, frame, y, labels, seed)
-            with LINES.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            add_lines(LINES, row)
 
 
 def lines() -> list[dict[str, Any]]:
     """All runs. Those of before kept 0.05 to the power of the evidence, under a name that promised more."""
-    found = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    found = lines_of(LINES)
     return [{"evidence": math.log(line["p_value"], 0.05), **line} if "p_value" in line else line for line in found]
 
 

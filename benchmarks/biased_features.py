@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from biased import FEWEST_HIDDEN, KEYS, MOST_UNLABELLED, N_LABELLED, STRONG, propensity, share
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -118,13 +119,9 @@ def measure(x: np.ndarray, y: np.ndarray, labels: np.ndarray, seed: int) -> dict
     return found
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def run(seeds: list[int], frozen: Path, seconds: float) -> None:
     """Run what is missing, as far as the time goes."""
-    done = {tuple(line[key] for key in KEYS[1:]) for line in lines()}
+    done = {tuple(line[key] for key in KEYS[1:]) for line in lines_of(LINES)}
     stop = time.monotonic() + seconds
     for seed, name, n_labelled in product(seeds, SETS, N_LABELLED):
         missing = [m for m in MECHANISMS if (name, m, n_labelled, seed) not in done]
@@ -141,8 +138,7 @@ def run(seeds: list[int], frozen: Path, seconds: float) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 row |= measure(x, y, labels, seed)
-            with LINES.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            add_lines(LINES, row)
 
 
 def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -192,7 +188,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.summary:
         run(arguments.seeds, arguments.frozen, arguments.seconds)
-    result = summary(lines())
+    result = summary(lines_of(LINES))
     print(json.dumps(result, indent=1))
     print(f"written to {save('biased_features', result)}")
 

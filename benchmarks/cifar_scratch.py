@@ -22,7 +22,6 @@ after the last whole epoch. Checkpoints go to --work. PUNCE_PRECISION and the CP
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -34,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, conv2d, pad
@@ -373,15 +373,14 @@ def judged(model: Whitened, scene: Scene) -> dict[str, float]:
 def write(line: dict[str, Any], minutes: float) -> None:
     """Append a line of results."""
     done = {**line, "n_labelled": N_LABELLED, "cpu_minutes": round(minutes, 2)}
-    with FILE.open("a") as file:
-        file.write(json.dumps(done) + "\n")
+    add_lines(FILE, done)
     print(done, flush=True)
 
 
 def show() -> None:
     """All lines, by recipe and minutes, and the figure of docs/images.md."""
     lines = sorted(
-        (json.loads(line) for line in FILE.read_text().splitlines()),
+        lines_of(FILE),
         key=lambda line: (line["recipe"], line["seed"], line.get("epochs", 0), line["cpu_minutes"]),
     )
     for line in lines:

@@ -39,7 +39,6 @@ again.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -51,6 +50,7 @@ from typing import Any
 import numpy as np
 import torch
 from features_summary import HEADS_ALONE, NETWORKS, ORACLE, OURS, PLAIN, summarise
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import roc_auc_score
@@ -327,10 +327,6 @@ def calibration_error(chances: np.ndarray, y: np.ndarray) -> float:
 # Command -----------------------------------------------------------------------------------------------------------
 
 
-def done() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def wanted(options: argparse.Namespace) -> Iterator[Cell]:
     """Seed by seed, so that an unfinished run has all cells."""
     for seed in options.seeds:
@@ -345,7 +341,8 @@ def run_all(options: argparse.Namespace) -> None:
     stop = time.monotonic() + options.seconds
     for cell in wanted(options):
         # Read again each time: another process may be working on the same list.
-        finished = {(line["part"], line["set"], line["read"], line["n_labelled"], line["seed"]) for line in done()}
+        keys = ("part", "set", "read", "n_labelled", "seed")
+        finished = {tuple(line[key] for key in keys) for line in lines_of(LINES)}
         if (options.part, cell.set, cell.read, cell.n_labelled, cell.seed) in finished:
             continue
         if time.monotonic() > stop:
@@ -357,8 +354,7 @@ def run_all(options: argparse.Namespace) -> None:
             else run_cell(cell, data, options.keep, tuple(options.heads), has_networks=options.part == NETWORKS)
         )
         line = {"part": options.part, **cell.__dict__, **found}
-        with options.lines.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        add_lines(options.lines, line)
         print(shown(line), flush=True)
 
 
@@ -390,7 +386,7 @@ def main() -> None:
         globals()["LINES"] = options.lines
         run_all(options)
         return
-    print("saved", save("features", summarise(done())))
+    print("saved", save("features", summarise(lines_of(LINES))))
 
 
 if __name__ == "__main__":

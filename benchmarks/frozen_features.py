@@ -19,7 +19,6 @@ float32 on purpose: under bfloat16 autocast the least cosine with float32 featur
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.metadata
 import json
 import shutil
@@ -34,7 +33,7 @@ import torch
 
 from punce.data import load
 from punce.encoders import Vision
-from punce.storage.files import replacing, write_text
+from punce.storage.files import file_sha256, replacing, write_text
 
 CHUNK = 500
 USUAL_PIXELS = 96
@@ -96,12 +95,6 @@ def save(path: Path, values: np.ndarray) -> None:
         np.save(file, values)
 
 
-def sha256(path: Path) -> str:
-    """Of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def run(folder: Path, encoder: str, pixels: int, is_mirrored: bool, until: float) -> None:
     """Both parts of CIFAR-10, then the JSON that vouches for them."""
     parts = [encoder, *([f"{pixels}px"] if pixels != USUAL_PIXELS else []), *(["mirrored"] if is_mirrored else [])]
@@ -113,12 +106,12 @@ def run(folder: Path, encoder: str, pixels: int, is_mirrored: bool, until: float
     for part, rows in (("train", data.train), ("test", data.test)):
         path = folder / f"{name}_{part}.npy"
         save(path, embed_part(vision, rows.X, folder / f"{name}_{part}.chunks", is_mirrored, until))
-        files[path.name] = sha256(path)
+        files[path.name] = file_sha256(path)
     about = {
         "encoder": encoder,
         "distribution": packaged.distribution,
         "version": importlib.metadata.version(packaged.distribution),
-        "weights_sha256": sha256(packaged.file()),
+        "weights_sha256": file_sha256(packaged.file()),
         "upstream": "ImageNet-1k with labels",
         "pixels": pixels,
         "mirrored": is_mirrored,

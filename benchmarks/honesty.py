@@ -16,7 +16,6 @@ and 2,000 unlabelled rows; ``noise`` has the same scores for both classes. Table
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from scipy.stats import norm
 
@@ -151,7 +151,7 @@ def cells(kind: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
 
 def run(kind: str, seeds: list[int], seconds: float) -> None:
     """Run what is missing until time is up."""
-    done, stop = {key(line) for line in lines()}, time.monotonic() + seconds
+    done, stop = {key(line) for line in lines_of(LINES)}, time.monotonic() + seconds
     for cell in cells(kind, seeds):
         if key(cell) in done:
             continue
@@ -163,16 +163,11 @@ def run(kind: str, seeds: list[int], seconds: float) -> None:
                 found = on_table(cell["set"], cell["n_labelled"], cell["seed"])
             else:
                 found = simulated(*(cell[name] for name in ("set", "n_labelled", "true_prior", "known", "seed")))
-        with LINES.open("a") as file:
-            file.write(json.dumps({**cell, "found": found}) + "\n")
+        add_lines(LINES, {**cell, "found": found})
 
 
 def key(cell: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(cell.get(name) for name in ("kind", "set", "n_labelled", "true_prior", "known", "seed"))
-
-
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
 
 
 # Summary -------------------------------------------------------------------------------------------------------------
@@ -180,7 +175,7 @@ def lines() -> list[dict[str, Any]]:
 
 def summary() -> dict[str, Any]:
     """Bias in points, coverage and share stated: by kind and n_P and rule, and the worst single group of each."""
-    table = pd.DataFrame(_long(lines()))
+    table = pd.DataFrame(_long(lines_of(LINES)))
     noise, rest = table[table["set"] == "noise"], table[table["set"] != "noise"]
     groups = {"normal and gumbel scores, prior estimated": rest[(rest["kind"] == "simulated") & ~rest["known"]]}
     groups["normal and gumbel scores, prior given"] = rest[(rest["kind"] == "simulated") & rest["known"]]
@@ -189,7 +184,7 @@ def summary() -> dict[str, Any]:
     groups["useless scores, prior given"] = noise[noise["known"]]
     groups["tables"] = rest[rest["kind"] == "table"]
     result: dict[str, Any] = {
-        "runs": len({key(line) for line in lines()}),
+        "runs": len({key(line) for line in lines_of(LINES)}),
         "useless scores, prior estimated: share of numbers stated": {
             name: float(part["stated"].mean()) for name, part in noise[~noise["known"]].groupby("metric")
         },

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS, machine
 from PIL import Image
 
@@ -262,12 +263,8 @@ def folder(sets: int = 5, *, from_scratch: bool = False) -> None:
 # CIFAR-10 ------------------------------------------------------------------------------------------------------------
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def cells(rows: int) -> Iterator[dict[str, Any]]:
-    done = {(line["rows"], line["labelled"], line["seed"], line["prior"]) for line in lines()}
+    done = {(line["rows"], line["labelled"], line["seed"], line["prior"]) for line in lines_of(LINES)}
     for seed in SEEDS:
         for labelled in ROWS[rows]:
             for prior in ("told", "estimated"):
@@ -308,8 +305,7 @@ def cifar(rows: int, seconds: float) -> None:
             return
         line = run_cell(cell, data)
         print(line, flush=True)
-        with LINES.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        add_lines(LINES, line)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 
 from punce.columns.bins import Bins
@@ -114,14 +115,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600.0)
     asked = parser.parse_args()
     names = ("set", "n_labelled", "asked_share", "planted", "seed")
-    lines = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    lines = lines_of(LINES)
     done, end = {tuple(line[name] for name in names) for line in lines}, time.monotonic() + asked.seconds
     for cell in cells(asked.seeds):
         if cell in done or time.monotonic() > end:
             continue
         lines.append({**dict(zip(names, cell, strict=True)), **run(*cell)})
-        with LINES.open("a") as file:
-            file.write(json.dumps(lines[-1]) + "\n")
+        add_lines(LINES, lines[-1])
     save("leaks", summary(lines))
     print(json.dumps(summary(lines), indent=1))
 

@@ -13,7 +13,6 @@ was looked at while the method was made, and is left out.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 
 from punce.classifier import PUClassifier
@@ -73,7 +73,7 @@ def cells(sets: list[str]) -> Iterator[dict[str, Any]]:
 
 def run(sets: list[str], seconds: float) -> None:
     """Run what is missing until time is up."""
-    done, stop = {key(line) for line in lines()}, time.monotonic() + seconds
+    done, stop = {key(line) for line in lines_of(LINES)}, time.monotonic() + seconds
     for cell in cells(sets):
         if key(cell) in done:
             continue
@@ -83,21 +83,16 @@ def run(sets: list[str], seconds: float) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = one_fit(cell["set"], cell["n_negatives"], cell["seed"])
-        with LINES.open("a") as file:
-            file.write(json.dumps({**cell, **found, "seconds": round(time.monotonic() - start, 1)}) + "\n")
+        add_lines(LINES, {**cell, **found, "seconds": round(time.monotonic() - start, 1)})
 
 
 def key(cell: dict[str, Any]) -> tuple[Any, ...]:
     return cell["set"], cell["n_negatives"], cell["seed"]
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def summary() -> dict[str, Any]:
     """By set and number of negatives: AUC and accuracy, what was gained (paired by seed), error and coverage."""
-    table = pd.DataFrame(lines())
+    table = pd.DataFrame(lines_of(LINES))
     without = table[table["n_negatives"] == 0].set_index(["set", "seed"])
     found: dict[str, Any] = {"fits": len(table)}
     for (name, n), part in table.groupby(["set", "n_negatives"]):

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from json_lines import add_lines, lines_of
 
 HERE = Path(__file__).parent
 LINES = HERE / "results" / "peers.jsonl"
@@ -426,15 +427,14 @@ def main() -> None:
     if arguments.rank_of:
         one_rank(arguments.rank_of, arguments.port, arguments.rank)
         return
-    done = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    done = lines_of(LINES)
     begun = time.monotonic()
     for question in questions():
         known = any(question.items() <= line.items() for line in done)
         if known or question["about"] not in arguments.only or time.monotonic() - begun > arguments.seconds:
             continue
         done.append(answered(question))
-        with LINES.open("a") as file:
-            file.write(json.dumps(done[-1]) + "\n")
+        add_lines(LINES, done[-1])
         print(json.dumps(done[-1])[:300], flush=True)
     from machine import save  # imports torch, whose memory would count as that of a library that does without it
 

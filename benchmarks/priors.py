@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from prior_summary import summarise
 from scipy.stats import norm
@@ -167,24 +168,15 @@ def measure(name: str, share: float, n_p: int, seed: int, variants: Iterable[str
 def run_accuracy(path: Path, quick: bool, slow: bool, minutes: float) -> bool:
     """Measure what is missing; True when nothing is."""
     path.parent.mkdir(exist_ok=True)
-    done = {(c["set"], c["share"], c["n_p"], c["seed"]) for c in read_cells(path)}
+    done = {(c["set"], c["share"], c["n_p"], c["seed"]) for c in lines_of(path)}
     start = time.monotonic()
-    with path.open("a") as file:
-        for cell in cells(quick):
-            if cell in done:
-                continue
-            if time.monotonic() - start > 60 * minutes:
-                return False
-            file.write(json.dumps(measure(*cell, VARIANTS if slow else QUICK_VARIANTS)) + "\n")
-            file.flush()
+    for cell in cells(quick):
+        if cell in done:
+            continue
+        if time.monotonic() - start > 60 * minutes:
+            return False
+        add_lines(path, measure(*cell, VARIANTS if slow else QUICK_VARIANTS))
     return True
-
-
-def read_cells(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    lines = path.read_text().splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]  # a killed run may leave half a line
 
 
 def separability() -> dict[str, float]:
@@ -352,7 +344,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     if arguments.part == "accuracy":
         complete = run_accuracy(arguments.cells, arguments.quick, arguments.slow, arguments.minutes)
-        found["accuracy"] = summarise(read_cells(arguments.cells), separability())
+        found["accuracy"] = summarise(lines_of(arguments.cells), separability())
         found["accuracy"]["complete"] = complete and not arguments.quick
         print("complete" if complete else "stopped by --minutes: run again to go on")
     elif arguments.part == "simulated":

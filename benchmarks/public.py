@@ -21,7 +21,6 @@ ours estimates it, with default settings. The labelled rows of a seed cannot be 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from open_tables import _common, _keel, _read
 from sklearn.datasets import load_breast_cancer
@@ -177,13 +177,9 @@ PROTOCOLS: dict[str, Callable[[str, int], dict[str, float]]] = {"PUICL": puicl, 
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def run(sets: list[str] | None, n_seeds: int, seconds: float) -> None:
     """Run what is missing, seed by seed over all sets, until time runs out."""
-    done = {(row["protocol"], row["set"], row["seed"]) for row in lines()}
+    done = {(row["protocol"], row["set"], row["seed"]) for row in lines_of(LINES)}
     stop = time.monotonic() + seconds
     for seed in SEEDS[:n_seeds]:
         for protocol, published in PUBLISHED.items():
@@ -201,13 +197,12 @@ def one(protocol: str, name: str, seed: int) -> None:
         warnings.simplefilter("ignore")
         found = PROTOCOLS[protocol](name, seed)
     row = {"protocol": protocol, "set": name, "seed": seed, **found, "seconds": time.process_time() - start}
-    with LINES.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    add_lines(LINES, row)
     print(row)
 
 
 def summary() -> dict[str, Any]:
-    rows, found = pd.DataFrame(lines()), {}
+    rows, found = pd.DataFrame(lines_of(LINES)), {}
     for protocol, published in PUBLISHED.items():
         for name, theirs in published.items():
             own = rows[(rows["protocol"] == protocol) & (rows["set"] == name)]

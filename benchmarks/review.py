@@ -33,6 +33,7 @@ import numpy as np
 import pandas as pd
 import torch
 from biased import MOST_UNLABELLED, SETS, oracle, problem, propensity
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from scipy.special import logit
 from scipy.stats import beta
@@ -269,7 +270,7 @@ def quality(model: PUClassifier, u: np.ndarray, hidden: np.ndarray, rest: np.nda
 
 def run(work: Any, file: Path, seeds: list[int], sets: list[str], mechanisms: list[str], seconds: float) -> None:
     """Run what is missing, as far as the time goes."""
-    done = {tuple(row[key] for key in KEYS) for row in lines(file)}
+    done = {tuple(row[key] for key in KEYS) for row in lines_of(file)}
     stop = time.monotonic() + seconds
     for seed, name in product(seeds, sets):
         missing = [mechanism for mechanism in mechanisms if (name, mechanism, seed) not in done]
@@ -281,12 +282,7 @@ def run(work: Any, file: Path, seeds: list[int], sets: list[str], mechanisms: li
             if time.monotonic() > stop:
                 return
             row = dict(zip(KEYS, (name, mechanism, seed), strict=True)) | work(name, mechanism, seed, p, frame, y)
-            with file.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-
-
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+            add_lines(file, row)
 
 
 def flat(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -370,7 +366,7 @@ def main() -> None:
     if not arguments.summary:
         work, file = (refit, REFITS) if arguments.refit else (cover, LINES)
         run(work, file, arguments.seeds, arguments.sets, arguments.mechanisms, arguments.seconds)
-    result = summary(flat(lines(LINES))) | {"refit": refit_summary(lines(REFITS))}
+    result = summary(flat(lines_of(LINES))) | {"refit": refit_summary(lines_of(REFITS))}
     print(json.dumps(result, indent=1))
     print(f"written to {save('review', result)}")
 

@@ -20,7 +20,6 @@ regression on all true labels. One line of JSON a run; repeated commands skip wh
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -218,10 +218,6 @@ def pn_scores(train: Any, test: Any, labels: npt.NDArray[np.int8]) -> Floats:
     return np.asarray(model.decision_function(test))
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
-
-
 def summary() -> None:
     """Means over seeds of every choice, and the mean difference from the default of the same seeds."""
     out = []
@@ -237,7 +233,7 @@ def summary() -> None:
 
 def by_seed(choice: Choice) -> dict[int, dict[str, Any]]:
     wanted = tuple(asdict(choice).values())
-    return {row["seed"]: row for row in lines() if tuple(row[name] for name in NAMES) == wanted}
+    return {row["seed"]: row for row in lines_of(FILE) if tuple(row[name] for name in NAMES) == wanted}
 
 
 def _means(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
@@ -256,13 +252,12 @@ def main() -> None:
     if given.summary:
         summary()
         return
-    done = {(*(row[name] for name in NAMES), row["seed"]) for row in lines()}
+    done = {(*(row[name] for name in NAMES), row["seed"]) for row in lines_of(FILE)}
     wanted = [(choice, seed) for seed in given.seeds for choice in choices() if choice.data in given.sets]
     for choice, seed in wanted:
         if (*asdict(choice).values(), seed) not in done:
             line = run(choice, seed)
-            with FILE.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            add_lines(FILE, line)
             print(line, flush=True)
 
 

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -206,10 +207,6 @@ def _loss_step(method: str, n_views: int) -> None:
 # --- All cells --------------------------------------------------------------------------------------------------------
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def is_hopeless(cell: Cell, done: list[dict[str, Any]]) -> bool:
     """A smaller size failed or took too long."""
     same = [line for line in done if (line["method"], line["along"]) == (cell.method, cell.along)]
@@ -268,14 +265,13 @@ def main() -> None:
         run_one(arguments.one, arguments.file, arguments.size)
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    start, done = time.monotonic(), lines()
+    start, done = time.monotonic(), lines_of(LINES)
     for cell in cells(arguments):
         known = any(cell.key().items() <= line.items() for line in done)
         if known or is_hopeless(cell, done) or time.monotonic() - start > arguments.seconds:
             continue
         done.append(run(cell, arguments.folder, arguments.limit))
-        with LINES.open("a") as file:
-            file.write(json.dumps(done[-1]) + "\n")
+        add_lines(LINES, done[-1])
         print(json.dumps(done[-1]), flush=True)
     draw(done)
     print("saved", save("scale", summary(done)).name)

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import time
 import warnings
 from typing import Any
 
 import numpy as np
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from open_tables import DESIGN, REPORTED, SETS, read
 from sklearn.metrics import roc_auc_score
@@ -112,7 +112,7 @@ def measure(cell: Cell, family: Family) -> list[dict[str, Any]]:
 
 def run(families: list[str], sets: list[str], seeds: list[int], seconds: float) -> None:
     """Run what is missing until the time is over; every set of a seed before the next seed."""
-    done = {tuple(row[k] for k in ("set", "n_labelled", "seed", "method")) for row in lines()}
+    done = {tuple(row[k] for k in ("set", "n_labelled", "seed", "method")) for row in lines_of(LINES)}
     stop = time.monotonic() + seconds
     usable = [f for f in families if ALL[f].package is None or importlib.util.find_spec(str(ALL[f].package))]
     for seed, name, n_labelled in ((s, t, n) for s in seeds for t in sets for n in N_LABELLED):
@@ -122,13 +122,8 @@ def run(families: list[str], sets: list[str], seeds: list[int], seconds: float) 
             if time.monotonic() > stop:
                 return
             rows = measure(cell, ALL[family])
-            with LINES.open("a") as file:
-                place = {"set": name, "n_labelled": n_labelled, "seed": seed}
-                file.write("".join(json.dumps(place | row) + "\n" for row in rows))
-
-
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+            place = {"set": name, "n_labelled": n_labelled, "seed": seed}
+            add_lines(LINES, *(place | row for row in rows))
 
 
 def asked(words: list[str] | None = None) -> argparse.Namespace:
@@ -149,7 +144,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if not arguments.summary:
         run(arguments.methods, arguments.sets, arguments.seeds, arguments.seconds)
-    result = summary(lines())
+    result = summary(lines_of(LINES))
     print(markdown(result))
     print(f"\nwritten to {save('tabular', result)}")
 

@@ -25,7 +25,6 @@ One line of JSON per (set, seed, method); what is there is not run again.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -37,6 +36,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import f1_score, roc_auc_score
@@ -294,23 +294,21 @@ def measured(scores: Scores, sample: PUSample, y_test: np.ndarray) -> dict[str, 
     }
 
 
-def done() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def pu(encoder: Transformer | None, options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     stop = time.monotonic() + options.seconds
     for name in () if options.summary else options.sets:
         for vectors in ("encoder", "words"):
             finished = {
-                (line["seed"], line["method"]) for line in done() if (line["set"], line["vectors"]) == (name, vectors)
+                (line["seed"], line["method"])
+                for line in lines_of(LINES)
+                if (line["set"], line["vectors"]) == (name, vectors)
             }
             methods = METHODS if vectors == "encoder" else ON_WORDS
             wanted = [(seed, method) for seed in options.seeds for method in methods]
             if missing := [one for one in wanted if one not in finished]:
                 run(name, vectors, missing, encoder, options.cache, stop)
-    summarise(done())
+    summarise(lines_of(LINES))
 
 
 def run(
@@ -336,8 +334,7 @@ def run(
             "cpu_seconds": round(time.process_time() - began, 2),
             "encoder": described(encoder) if vectors == "encoder" else None,
         }
-        with LINES.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        add_lines(LINES, line)
         print(f"{name:14s} {vectors:8s} seed {seed}  {method:36s} AUC {numbers['auc']:.4f}", flush=True)
 
 

@@ -15,7 +15,6 @@ of positives among them, so it is what the page compares. One line of JSON a run
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from json_lines import add_lines, lines_of
 from machine import RESULTS, save
 from row_probabilities import Choice, Rows, percent, pretrained, pu_scores
 from sklearn.metrics import roc_auc_score
@@ -136,17 +136,13 @@ def auc(scores: npt.NDArray[np.float64], y_true: npt.NDArray[np.int8]) -> float:
 # Command -------------------------------------------------------------------------------------------------------------
 
 
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
-
-
 def key(row: dict[str, Any]) -> tuple[Any, ...]:
     return (*(row[name] for name in asdict(BASES["mnist"])), row["loss"], row["seed"])
 
 
 def summary() -> None:
     """For each setting the mean AUC of each loss, and puNCE's mean lead over the others of the same seeds."""
-    found, out = {key(row): row for row in lines()}, []
+    found, out = {key(row): row for row in lines_of(FILE)}, []
     for setting in (one for name in BASES for one in settings(name)):
         at = tuple(asdict(setting).values())
         seeds = [seed for seed in range(100) if all((*at, loss, seed) in found for loss in LOSSES)]
@@ -170,14 +166,13 @@ def main() -> None:
         summary()
         return
     torch.set_num_threads(1)
-    done = {key(row) for row in lines()}
+    done = {key(row) for row in lines_of(FILE)}
     for seed in given.seeds:
         for setting in (one for name in given.sets for one in settings(name)):
             for loss in LOSSES:
                 if (*asdict(setting).values(), loss, seed) not in done:
                     line = run(setting, loss, seed)
-                    with FILE.open("a") as file:
-                        file.write(json.dumps(line) + "\n")
+                    add_lines(FILE, line)
                     print(line, flush=True)
 
 

@@ -130,9 +130,18 @@ def test_the_list_of_changes_is_short_enough_to_read() -> None:
 @pages
 def test_links_lead_somewhere(page: Path) -> None:
     prose = "\n".join(re.sub(r"`[^`]*`", "", line) for kind, line in parts(page) if kind is None)
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", prose) if "://" not in link]
-    missing = [link for link in links if not (page.parent / link).exists()]
-    assert not missing
+    links = [link.partition("#") for link in re.findall(r"\]\(([^)]+)\)", prose) if "://" not in link]
+    for file, _, heading in links:
+        target = page.parent / file if file else page
+        assert target.exists(), file
+        assert not heading or heading in headings(target), f"{file}#{heading}"
+
+
+def headings(page: Path) -> set[str]:
+    """What a link to a heading ends with, here and on the site, which write most headings alike."""
+    titles = [re.sub(r"^#+ ", "", line) for kind, line in parts(page) if kind is None and re.match(r"#+ ", line)]
+    words = [re.sub(r"[^\w\s-]", "", title.lower()) for title in titles]
+    return {word.replace(" ", "-") for word in words} & {re.sub(r"[-\s]+", "-", word) for word in words}
 
 
 @pages

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from punce.cli import main
 from tests.faults.scenes import table
+from tests.in_process import exit_code
 from tests.models.stored.write import HERE
 from tests.models.stored.write import table as new_rows
 
@@ -72,11 +71,9 @@ def test_places_that_lead_nowhere_are_bad_input(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = sorted(place.rglob("*"))
-    monkeypatch.setattr(sys, "argv", ["punce", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
+    code = exit_code(monkeypatch, *arguments)
     said = capsys.readouterr().err
-    assert ended.value.code == _BAD_INPUT, said
+    assert code == _BAD_INPUT, said
     assert said.startswith("punce: ")
     assert said.count("\n") == 1
     assert words in said

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,6 +19,7 @@ from punce.experiments.runner import run_cells
 from punce.experiments.store import ResultStore
 from tests.experiments.test_runner import PATIENCE, holders, wait_until
 from tests.experiments.tiny import SMOKE, Told, cells, numbers
+from tests.killer import Killer
 
 distributed = pytest.importorskip("distributed", reason="the extra punce[cluster] is not installed")
 KILLS = 2
@@ -36,30 +34,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
         yield started
 
 
-class Killer(threading.Thread):
-    """Kills a worker that is at a cell, so many times."""
-
-    def __init__(self, results: Path) -> None:
-        super().__init__(daemon=True)
-        self.killed: list[int] = []
-        self._locks = results / "work" / "locks"
-
-    def run(self) -> None:
-        until = time.monotonic() + 120
-        while len(self.killed) < KILLS and time.monotonic() < until:
-            for pid in holders(os.getpid(), self._locks):
-                if pid not in self.killed and len(self.killed) < KILLS:
-                    os.kill(pid, signal.SIGKILL)
-                    self.killed.append(pid)
-            time.sleep(0.01)
-
-
 @pytest.mark.slow
 @pytest.mark.faults
 def test_killed_workers_lose_nothing_and_the_numbers_are_those_of_one_process(cluster: object, tmp_path: Path) -> None:
     results, store = tmp_path / "cluster", ResultStore(tmp_path / "cluster", "smoke")
     Cluster(cluster.scheduler_address).close(now=True)  # type: ignore[attr-defined] # as Ctrl-C ends a run
-    (killer := Killer(results)).start()
+    (killer := Killer(lambda: holders(os.getpid(), results / "work" / "locks"), KILLS)).start()
     pool = Cluster(cluster.scheduler_address)  # type: ignore[attr-defined]
     summary = run_cells(cells(), store, pool, told := Told())
     killer.join()

@@ -22,9 +22,9 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-from punce.cli import main
 from punce.errors import InputError
 from tests.copies import Call, command, run_copies
+from tests.in_process import exit_code
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
@@ -45,10 +45,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_pictures(place)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
-        assert run(patch, "fit", "good.csv", "--label", "y", "--prior", 0.3, "--out", "run") == 0
-        assert (
-            run(patch, "fit", "good.npz", "--label", "y", "--prior", 0.3, "--epochs", 1, *PAIR, "--out", "network") == 0
-        )
+        assert exit_code(patch, "fit", "good.csv", "--label", "y", "--prior", 0.3, "--out", "run") == 0
+        network = ("good.npz", "--label", "y", "--prior", 0.3, "--epochs", 1, *PAIR, "--out", "network")
+        assert exit_code(patch, "fit", *network) == 0
     write_models(place)
     return place
 
@@ -165,16 +164,6 @@ def forge(
     (model / "manifest.json").write_text(json.dumps({"sha256": manifest or digests}))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """The exit code of the command, run in this process."""
-    monkeypatch.setattr(sys, "argv", ["punce", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as stopped:
-        return int(stopped.code or 0)
-    return 0
-
-
 def listing(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
@@ -185,7 +174,7 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     def go(*arguments: object, code: int = BAD_INPUT) -> str:
         before = listing(place)
-        assert run(monkeypatch, *arguments) == code, capsys.readouterr()
+        assert exit_code(monkeypatch, *arguments) == code, capsys.readouterr()
         said = capsys.readouterr().err
         assert said.count("\n") == 1, said
         assert said.startswith("punce: ")
@@ -323,7 +312,7 @@ def test_what_a_fit_killed_after_its_end_left_is_removed(
     before = set(listing(Path(shutil.copytree(place / "run", tmp_path / "run"))))
     (tmp_path / "run" / "work" / "checkpoint").mkdir(parents=True)
     (tmp_path / "run" / ".lock").touch()
-    assert run(monkeypatch, "fit", place / "good.csv", "--label", "y", "--out", tmp_path / "run") == BAD_INPUT
+    assert exit_code(monkeypatch, "fit", place / "good.csv", "--label", "y", "--out", tmp_path / "run") == BAD_INPUT
     assert set(listing(tmp_path / "run")) == before
 
 
@@ -424,11 +413,11 @@ def test_a_result_replaces_only_a_result_of_its_kind(
     for out in ("own.csv", "own.parquet"):
         Path(out).touch()  # as mktemp leaves it
         for _ in range(2):
-            assert run(monkeypatch, "predict", "run", "new.csv", "--out", out) == 0
+            assert exit_code(monkeypatch, "predict", "run", "new.csv", "--out", out) == 0
     asked = ("prior", "good.csv", "--label", "y", "--method", "elkan_noto", "--out")
     assert "new.csv is not a result of punce prior and would be replaced" in refused(*asked, "new.csv")
     for _ in range(2):
-        assert run(monkeypatch, *asked, "prior.json") == 0
+        assert exit_code(monkeypatch, *asked, "prior.json") == 0
 
 
 def test_a_page_replaces_only_a_page(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -438,9 +427,9 @@ def test_a_page_replaces_only_a_page(refused: Callable[..., str], monkeypatch: p
         assert "the report is a page, whose name ends in .html" in refused("report", "run", "--out", mine)
     Path("page.html").touch()  # as mktemp leaves it
     for _ in range(2):
-        assert run(monkeypatch, "report", "run", "--out", "page.html") == 0
+        assert exit_code(monkeypatch, "report", "run", "--out", "page.html") == 0
     Path("run/report.html").write_text("damaged")
-    assert run(monkeypatch, "report", "run") == 0
+    assert exit_code(monkeypatch, "report", "run") == 0
     assert Path("run/report.html").read_text() == Path("page.html").read_text()
 
 
@@ -468,7 +457,7 @@ def test_too_little_memory_is_said(refused: Callable[..., str], monkeypatch: pyt
 def test_debug_shows_the_traceback(place: Path, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["fit", str(place / "missing.csv"), "--label", "y"]
     with pytest.raises(InputError):
-        run(monkeypatch, *(["--debug", *command] if before else [*command, "--debug"]))
+        exit_code(monkeypatch, *(["--debug", *command] if before else [*command, "--debug"]))
 
 
 def limited(file_limit: int | None, obeys_permissions: bool, *arguments: str) -> None:

@@ -15,11 +15,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from punce.cli import app, main
+from punce.cli import app
 from punce.cli.report import comparison
 from punce.data import load, simulate_pu
 from punce.report import ReportContent
 from tests.copies import punce_command
+from tests.in_process import exit_code
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = {"MODEL_CARD.md", "config.json", "history.jsonl", "metrics.json", "model", "report.html", "report.json"}
@@ -238,10 +239,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     (tmp_path / "unlabelled.csv").write_text("a,y\n1,0\n2,0\n")
     np.save(tmp_path / "pickled.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     path, *options = arguments
-    monkeypatch.setattr(sys, "argv", ["punce", "fit", str(tmp_path / path), *options, "--out", str(tmp_path / "run")])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
+    assert exit_code(monkeypatch, "fit", tmp_path / path, *options, "--out", tmp_path / "run") == 2
     said = capsys.readouterr().err
     assert message in said
     assert len(said.strip().splitlines()) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from sklearn.preprocessing import OneHotEncoder
 
 from punce import PUClassifier
 from punce.classifier import ClassifierWarning
-from punce.cli import main
 from punce.data import simulate_pu
 from punce.errors import InputError
 from punce.judging.ranking import ranking_score
@@ -29,6 +27,7 @@ from punce.options import DEFAULTS, WAYS, check_options
 from punce.risks import UPU
 from punce.stages.pretrain import PretrainConfig
 from punce.training.splits import PUStratifiedKFold
+from tests.in_process import exit_code
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
@@ -118,12 +117,8 @@ def test_an_option_without_effect_is_one_line(
     data = tmp_path / "data.csv"
     pd.DataFrame(rows[0], columns=list("abcd")).assign(y=rows[1]).to_csv(data, index=False)
     arguments = [option.replace("{data}", str(data)) for option in options]
-    command = ["punce", "fit", str(data), "--label", "y", *arguments, "--out", str(tmp_path / "run")]
-    monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit) as stopped:
-        main()
+    assert exit_code(monkeypatch, "fit", data, "--label", "y", *arguments, "--out", tmp_path / "run") == 2
     said = capsys.readouterr().err
-    assert stopped.value.code == 2
     assert message in said
     assert len(said.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
@@ -134,8 +129,7 @@ def test_a_table_run_says_which_members_ran(
 ) -> None:
     data, run = tmp_path / "data.csv", tmp_path / "run"
     pd.DataFrame(rows[0], columns=list("abcd")).assign(y=rows[1]).to_csv(data, index=False)
-    monkeypatch.setattr(sys, "argv", ["punce", "fit", str(data), "--label", "y", "--prior", "0.4", "--out", str(run)])
-    main()
+    assert exit_code(monkeypatch, "fit", data, "--label", "y", "--prior", 0.4, "--out", run) == 0
     config = json.loads((run / "config.json").read_text())
     assert sum(config["ran"]["members"].values()) == pytest.approx(1)
     assert not {"loss", "risk", "transfer", "epochs"} & set(config["model"])

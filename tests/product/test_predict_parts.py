@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -18,6 +16,7 @@ from punce.errors import InputError
 from punce.product import predict_parts as module
 from punce.product.predict import run_predict
 from punce.product.predict_parts import predict_parts
+from tests.killer import Killer
 from tests.product.parts import PARTS, ROWS, contents, local_cluster, rows, saved_model, written_parts
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
@@ -138,23 +137,10 @@ def test_workers_write_the_same_bytes_as_one_process(model: Path, parts: Path, t
     assert contents(parts.parent / "parts.scores") == contents(tmp_path / "alone")
 
 
-class Killer(threading.Thread):
-    """Kills a worker each time one is in the middle of a part, so many times."""
-
-    def __init__(self, out: Path, kills: int) -> None:
-        super().__init__(daemon=True)
-        self.killed: list[int] = []
-        self._out, self._kills = out, kills
-
-    def run(self) -> None:
-        until = time.monotonic() + 120
-        while len(self.killed) < self._kills and time.monotonic() < until:
-            for begun in self._out.glob(".*.punce-tmp"):
-                pid = int(begun.name.removesuffix(".punce-tmp").rpartition(".")[2].partition("-")[0])
-                if pid not in self.killed and len(self.killed) < self._kills:
-                    os.kill(pid, signal.SIGKILL)
-                    self.killed.append(pid)
-            time.sleep(0.002)
+def at_a_part(out: Path) -> list[int]:
+    """The processes that are writing a part: their temporary files have their number in the name."""
+    begun = [file.name.removesuffix(".punce-tmp") for file in out.glob(".*.punce-tmp")]
+    return [int(name.rpartition(".")[2].partition("-")[0]) for name in begun]
 
 
 @pytest.mark.slow
@@ -162,7 +148,7 @@ class Killer(threading.Thread):
 def test_killed_workers_change_nothing(model: Path, tmp_path: Path) -> None:
     parts = written_parts(tmp_path / "many", 12, 2_000)
     out = tmp_path / "out"
-    (killer := Killer(out, 3)).start()
+    (killer := Killer(lambda: at_a_part(out), 3)).start()
     with local_cluster() as cluster:
         done = predict_parts(model, parts, out, cluster=cluster.scheduler_address, batch_rows=200)
     killer.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,11 @@ import pytest
 from PIL import Image
 
 from punce.classifier import PUClassifier
-from punce.cli import main
 from punce.data import read
 from punce.errors import InputError
 from punce.product.fit import DataOptions, ModelOptions, run_fit
 from punce.product.predict import run_predict
+from tests.in_process import exit_code
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 
@@ -41,11 +40,14 @@ def probabilities(run: Path, data: Path, out: Path) -> list[float]:
     return pd.read_csv(out)["probability"].tolist()
 
 
-def forget_the_reading(run: Path) -> None:
-    """As a run of an earlier punce left it."""
+def earlier_run(run: Path, folder: Path) -> Path:
+    """The run as an earlier punce left it, which did not store how the rows were read."""
+    folder.mkdir()
+    (folder / "model").symlink_to(run / "model")
     config = json.loads((run / "config.json").read_text())
     del config["reading"]
-    (run / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
 
 
 # Images ------------------------------------------------------------------------------------------------------------
@@ -112,11 +114,7 @@ def test_colour_pictures_for_a_model_of_small_grey_ones(scored: list[np.ndarray]
 
 
 def test_a_run_that_did_not_store_the_form(colour_run: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "model").symlink_to(colour_run / "model")
-    (run / "config.json").write_text((colour_run / "config.json").read_text())
-    forget_the_reading(run)
+    run = earlier_run(colour_run, tmp_path / "run")
     assert len(probabilities(run, pictures(tmp_path / "like", (9, 20), "RGB"), tmp_path / "out.csv")) == 12
     with pytest.raises(
         InputError, match=r"shape \(3, 10, 10\), but the model learned from rows of shape \(3, 64, 64\)"
@@ -127,8 +125,7 @@ def test_a_run_that_did_not_store_the_form(colour_run: Path, tmp_path: Path) -> 
 
 def test_the_folder_one_stands_in(colour_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pictures(tmp_path / "may", (10,), "RGB"))
-    monkeypatch.setattr(sys, "argv", ["punce", "predict", str(colour_run), "."])
-    main()
+    assert exit_code(monkeypatch, "predict", colour_run, ".") == 0
     assert len(pd.read_parquet(tmp_path / "may.scores.parquet")) == 12
 
 
@@ -201,11 +198,7 @@ def test_embeddings_without_names_are_still_taken_in_order(matrix_run: Path, tmp
 
 
 def test_an_earlier_run_takes_the_columns_in_order(matrix_run: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "model").symlink_to(matrix_run / "model")
-    (run / "config.json").write_text((matrix_run / "config.json").read_text())
-    forget_the_reading(run)
+    run = earlier_run(matrix_run, tmp_path / "run")
     matrix(40)[list("abc")].to_csv(tmp_path / "new.csv", index=False)
     assert len(probabilities(run, tmp_path / "new.csv", tmp_path / "out.csv")) == 40
 

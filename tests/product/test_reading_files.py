@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ import pytest
 from PIL import Image
 
 from punce import PUClassifier
-from punce.cli import main
 from punce.errors import InputError
 from punce.product.fit import DataOptions, ModelOptions, run_fit
 from punce.product.predict import run_predict
 from tests.data.test_file_forms import WRITERS
+from tests.in_process import exit_code
 
 
 def rows(n: int = 90, seed: int = 0) -> pd.DataFrame:
@@ -109,8 +108,7 @@ def test_options_of_reading_reach_every_command(
     monkeypatch.chdir(tmp_path)
 
     def punce(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["punce", *arguments])
-        main()
+        assert exit_code(monkeypatch, *arguments) == 0
         return " ".join(capsys.readouterr().out.split())
 
     how = ("--label", "column_6", "--header", "no", "--sep", "space", "--keep", "column_1", "--keep", "column_2")
@@ -131,8 +129,7 @@ def test_a_run_is_named_after_the_file_and_not_after_its_table(
     monkeypatch.chdir(tmp_path)
     with closing(sqlite3.connect("shop.db")) as shop:
         rows().to_sql("2026.May", shop, index=False)
-    monkeypatch.setattr(sys, "argv", ["punce", "fit", "shop.db::2026.May", "--label", "y", "--dry-run"])
-    main()
+    assert exit_code(monkeypatch, "fit", "shop.db::2026.May", "--label", "y", "--dry-run") == 0
     assert "write runs/shop;" in capsys.readouterr().out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 
 from punce import PUClassifier
-from punce.cli import main
 from punce.data import UserData
 from punce.errors import InputError
 from punce.models.columns import Columns
@@ -20,6 +18,7 @@ from punce.models.table import TableRoute, TableWarning
 from punce.priors import estimate_prior
 from punce.priors.features import Rows, as_rows
 from punce.product.predict import _Notes, run_predict
+from tests.in_process import exit_code
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 ROWS = 200
@@ -135,9 +134,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame, labels = departments()
     frame.assign(y=labels).to_csv(folder / "march.csv", index=False)
     with pytest.MonkeyPatch.context() as patch:
-        options = ("--label", "y", "--prior", "0.5", "--drop", "b", "--out", str(folder / "run"))
-        patch.setattr(sys, "argv", ["punce", "fit", str(folder / "march.csv"), *options])
-        main()
+        options = ("--label", "y", "--prior", 0.5, "--drop", "b", "--out", folder / "run")
+        assert exit_code(patch, "fit", folder / "march.csv", *options) == 0
     return folder
 
 
@@ -177,9 +175,7 @@ def test_predict_says_once_what_is_new(
     frame, _ = departments()
     frame = frame.assign(town=frame["town"].replace("2A", "2B"), **{"bell\x07": 1})
     frame.to_csv(tmp_path / "april.csv", index=False)
-    arguments = [str(model / "run"), str(tmp_path / "april.csv"), "--batch-rows", "50"]
-    monkeypatch.setattr(sys, "argv", ["punce", "predict", *arguments])
-    main()
+    assert exit_code(monkeypatch, "predict", model / "run", tmp_path / "april.csv", "--batch-rows", 50) == 0
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
     assert len(notes) == 2
     assert "note: rows 0 to 49: column 'town': " in notes[0]

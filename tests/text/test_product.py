@@ -16,7 +16,6 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from punce import PUClassifier
-from punce.cli import main
 from punce.datasets.generated_text import WORDS, generated_reviews
 from punce.encoders import Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
@@ -25,6 +24,7 @@ from punce.models import Fitted, TextRoute, kind_of
 from punce.models.sentences import SentenceVectors
 from punce.models.words import WordVectors
 from punce.storage.model_file import ModelFileError
+from tests.in_process import exit_code
 
 FAST: dict[str, Any] = {"epochs": 6, "prior": 0.36}
 
@@ -300,15 +300,6 @@ def test_encoders_that_cannot_be_had(roberta: Path) -> None:
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-def punce(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["punce", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
-
-
 def test_fit_report_and_predict(
     roberta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -317,7 +308,7 @@ def test_fit_report_and_predict(
     pd.DataFrame({"review": texts, "good": labels}).to_csv(tmp_path / "reviews.csv", index=False)
     options = ("--label", "good", "--text", "review", "--prior", "0.36", "--epochs", "6")
     run = tmp_path / "run"
-    assert punce(monkeypatch, "fit", tmp_path / "reviews.csv", *options, "--encoder", roberta, "--out", run) == 0
+    assert exit_code(monkeypatch, "fit", tmp_path / "reviews.csv", *options, "--encoder", roberta, "--out", run) == 0
     assert "word counts" not in capsys.readouterr().out
     page = (run / "report.html").read_text()
     ranked = pd.read_parquet(run / "scores.parquet")
@@ -325,14 +316,14 @@ def test_fit_report_and_predict(
     assert "<script>alert(1)" not in page
     new = generated_reviews(40, seed=8)
     pd.DataFrame({"review": new.X}).to_csv(tmp_path / "new.csv", index=False)
-    assert punce(monkeypatch, "predict", run, tmp_path / "new.csv", "--out", tmp_path / "scored.csv") == 0
+    assert exit_code(monkeypatch, "predict", run, tmp_path / "new.csv", "--out", tmp_path / "scored.csv") == 0
     scored = pd.read_csv(tmp_path / "scored.csv")
     assert roc_auc_score(new.y_true, scored["probability"]) > 0.8
-    assert punce(monkeypatch, "fit", tmp_path / "reviews.csv", *options, "--out", tmp_path / "words") == 0
+    assert exit_code(monkeypatch, "fit", tmp_path / "reviews.csv", *options, "--out", tmp_path / "words") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "texts were read as word counts" in said
     assert "word counts" in (tmp_path / "words" / "report.html").read_text()
     wrong = ("--encoder", "no-such-encoder", "--out", tmp_path / "wrong")
-    assert punce(monkeypatch, "fit", tmp_path / "reviews.csv", *options, *wrong) == 2
+    assert exit_code(monkeypatch, "fit", tmp_path / "reviews.csv", *options, *wrong) == 2
     assert "'no-such-encoder' cannot be reached" in capsys.readouterr().err
     assert not (tmp_path / "wrong").exists()

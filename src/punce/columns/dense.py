@@ -70,7 +70,7 @@ class DenseColumns(StoredArrays):
         for k, column in enumerate(self.numeric):
             dense[:, k] = np.interp(values[:, column], self.knots[:, k], self.scores[:, k])
         np.nan_to_num(dense, copy=False)
-        dense[:, len(self.numeric) :] = has_code(values, self._codes)
+        dense[:, len(self.numeric) :] = has_code(values, self.codes)
         return dense
 
     def transform_bins(self, binned: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -80,11 +80,11 @@ class DenseColumns(StoredArrays):
         for start in range(0, len(binned), size):
             places = binned[start : start + size, self.numeric].astype(np.intp) + 1  # the first score is of no number
             dense[start : start + size, : len(self.numeric)] = np.take_along_axis(self.score_of_bin, places, axis=0)
-        dense[:, len(self.numeric) :] = has_code(binned, self._codes)
+        dense[:, len(self.numeric) :] = has_code(binned, self.codes)
         return dense
 
     @property
-    def _codes(self) -> npt.NDArray[np.int64]:
+    def codes(self) -> npt.NDArray[np.int64]:
         """Pairs of column and code. Shape: (one-hot columns, 2)."""
         return np.stack([self.code_column, self.code_value.astype(np.int64)], axis=1)
 

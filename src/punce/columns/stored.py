@@ -17,7 +17,7 @@ class StoredArrays:
     """A base for dataclasses of arrays."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array."""
+        """The arrays by the name of their field."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod

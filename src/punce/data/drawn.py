@@ -127,7 +127,7 @@ class DrawnTable:
 
     @property
     def separator(self) -> str | None:
-        """As the file's."""
+        """What stands between the cells of the file."""
         return self.table.separator
 
     def frames(

@@ -52,7 +52,7 @@ class Square:
     channels: int
 
     def enough(self) -> int:
-        """Twice the side."""
+        """The side that a decoder must give at least: twice that of the square."""
         return 2 * self.size
 
     def apply(self, image: Image.Image) -> Pixels:

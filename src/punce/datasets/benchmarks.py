@@ -9,8 +9,9 @@ from typing import Any
 
 from punce.datasets.catalogue import Benchmark, DataFile
 from punce.datasets.dataset import Dataset
-from punce.datasets.download import DownloadError, fetch, file_sha256
+from punce.datasets.download import DownloadError, fetch
 from punce.errors import InputError
+from punce.storage.files import file_sha256
 
 VARIABLE = "PUNCE_DATA"
 

@@ -6,7 +6,6 @@ packages for the few lines of HTTP below; so these stay.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import shutil
@@ -23,6 +22,7 @@ from typing import IO
 
 from punce.datasets.catalogue import Benchmark, DataFile
 from punce.errors import InputError
+from punce.storage.files import file_sha256
 from punce.storage.temporary import held_temporary
 
 LARGEST_DOWNLOAD = 1 << 30  # several times the largest set here
@@ -176,12 +176,6 @@ def _copy(stream: IO[bytes], target: Path, limit: int) -> int:
 def _verify(path: Path, sha256: str | None) -> None:
     if sha256 is not None and (seen := file_sha256(path)) != sha256:
         raise DownloadError(f"wrong content of {path.name}: sha256 is {seen}, expected {sha256}")
-
-
-def file_sha256(path: Path) -> str:
-    """Hex digest of a file, read in chunks."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _reason(error: Exception) -> str:

@@ -57,7 +57,7 @@ class Preprocessing:
         return cls((side, side), (side, side), _three(mean, "mean"), _three(std, "std"), **more)
 
     def with_size(self, side: int) -> Preprocessing:
-        """The same for a square of another side: resize and crop keep their proportion."""
+        """This preprocessing for a square of another side: resize and crop keep their proportion."""
         factor = side / min(self.size)
         resize = self.resize
         if isinstance(resize, int):

@@ -24,6 +24,7 @@ from torch import nn
 
 from punce.errors import InputError
 from punce.options import looks_like_a_path
+from punce.storage.files import file_sha256
 
 VARIABLE = "PUNCE_TEXT_ENCODER"
 """Names the encoder to use where none is given, and where to look when a saved model's encoder has moved."""
@@ -104,9 +105,8 @@ def fingerprint(folder: Path, sort: Sort = TEXT) -> str:
     files = [*weight_files(folder), folder / "config.json", *(folder / name for name in sort.files)]
     digest = hashlib.sha256()
     for path in sorted(path for path in files if path.is_file()):
-        with path.open("rb") as file:
-            # Names count too: the same bytes under another name are read as something else.
-            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        # Names count too: the same bytes under another name are read as something else.
+        digest.update(f"{path.name} {file_sha256(path)}\n".encode())
     return digest.hexdigest()
 
 

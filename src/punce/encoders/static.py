@@ -59,11 +59,11 @@ class StaticVectors:
         return find_again(spec, TEXT, lambda source: _fingerprint(_files(source)), cls)
 
     def weights_digest(self) -> str:
-        """They are never trained: the files decide."""
+        """The sha256 of the files, because the vectors are never trained."""
         return self.sha256
 
     def eval(self) -> StaticVectors:
-        """As a network is asked; there is nothing random to switch off."""
+        """Does nothing: unlike a network, it has no dropout to switch off."""
         return self
 
     def embed(self, texts: Sequence[str], *, progress: bool = False) -> Tensor:

@@ -34,7 +34,7 @@ from punce.encoders.pretrained import (
 )
 from punce.errors import InputError, WriteError
 from punce.options import IMAGE_VARIABLE, PACKAGED
-from punce.storage.files import replacing
+from punce.storage.files import file_sha256, replacing
 from punce.training.products import fast_products
 
 IMAGE = Sort(
@@ -203,7 +203,7 @@ def _named(source: str) -> _Parts:
 def fingerprint_of(source: str) -> str:
     """sha256 of what is at a source, without loading it."""
     if source in PACKAGES:
-        return _sha256(_required_file(source))
+        return file_sha256(_required_file(source))
     return fingerprint(find_folder(source, IMAGE), IMAGE)
 
 
@@ -217,7 +217,7 @@ def _pooled(h: Tensor) -> Tensor:
 
 def _packaged(name: str) -> _Parts:
     package, file = PACKAGES[name], _required_file(name)
-    sha256 = _sha256(file)
+    sha256 = file_sha256(file)
     with torch.random.fork_rng(devices=[]), naming(file, "network"):
         network = package.build()
         network.load_state_dict(_converted(file, sha256))
@@ -258,8 +258,3 @@ def _converted(file: Path, sha256: str) -> dict[str, Tensor]:
     except (WriteError, SafetensorError):
         pass  # a full disk or a folder that is read-only: the weights are there all the same
     return state
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

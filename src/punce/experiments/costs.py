@@ -37,7 +37,7 @@ class CostModel:
         self._speed = {**FLOPS_PER_SECOND, **_measured_speed(store, done)}
 
     def seconds_of(self, cells: Iterable[Cell]) -> dict[Cell, float]:
-        """For each cell, in the order in which they will run."""
+        """Expected seconds of each cell, if they run in this order."""
         made: set[str] = set()
         expected: dict[Cell, float] = {}
         for cell in cells:

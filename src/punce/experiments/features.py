@@ -22,7 +22,7 @@ from punce.data import load
 from punce.datasets.dataset import Dataset, Part
 from punce.errors import InputError
 from punce.models.portfolio.directions import MOST, Directions
-from punce.storage.files import replacing
+from punce.storage.files import file_sha256, replacing
 
 VARIABLE = "PUNCE_FEATURES"
 UPSTREAM = {"lite0": "EfficientNet-Lite0", "mobilenetv2": "MobileNetV2"}
@@ -53,7 +53,7 @@ def upstream(source: str) -> str | None:
 
 
 def row_shape() -> tuple[int, ...]:
-    """Of a row of features."""
+    """The shape of a row of features."""
     return (MOST,)
 
 
@@ -128,8 +128,7 @@ _PARTS = ("train", "test")
 def _checked(path: Path, sha256: str) -> Floats:
     """An array whose file has this sha256."""
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = file_sha256(path)
         features: Floats = np.load(path, allow_pickle=False).astype(np.float32, copy=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error

@@ -69,7 +69,7 @@ class _Runner:
         self._summary = Summary()
 
     def run(self, cells: Sequence[Cell]) -> Summary:
-        """Until nothing is left."""
+        """Hand out cells and take reports until nothing is left."""
         self._queue = list(dict.fromkeys(cells))  # tables share cells
         while self._queue or self._suspects or self._running:
             self._hand_out()

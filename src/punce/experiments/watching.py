@@ -62,7 +62,7 @@ class MatrixProgress:
 
     @property
     def seconds_left(self) -> float:
-        """For the whole matrix."""
+        """Seconds until all cells are done."""
         expected = sum(self._left.values())
         if not self._worked:
             return expected

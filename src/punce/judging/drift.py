@@ -106,7 +106,7 @@ class SeenColumns:
         return {self.names[j]: float(distance[j]) for j in sorted(found, key=lambda j: -distance[j])}
 
     def arrays(self) -> dict[str, Floats]:
-        """For a model file, beside the names."""
+        """What a model file keeps, beside the names."""
         return {name: getattr(self, name) for name in ("edges", "ends", "positive", "unlabelled")}
 
     @classmethod

@@ -58,7 +58,7 @@ class Split:
     predicted: Floats
 
     def at(self, rows: Flags) -> Split:
-        """The same for some of the rows."""
+        """The split of some of the rows."""
         return Split(self.guess[rows], self.predicted[rows])
 
     @property

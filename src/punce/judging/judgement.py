@@ -85,7 +85,7 @@ class JudgedScores:
         return cls(scores[is_u][places], truths[is_u][places] == POSITIVE, places)
 
     def outside(self, part: Flags) -> JudgedScores:
-        """Those that are not in this part of the unlabelled rows. Shape: part (n_U,)."""
+        """The judged rows that are not in this part of the unlabelled rows. Shape: part (n_U,)."""
         kept = ~part[self.places]
         return JudgedScores(self.scores[kept], self.is_positive[kept], self.places[kept])
 

@@ -66,7 +66,7 @@ class AutoRoute:
         return NetworkRoute().looked_at(X)
 
     def _rows(self, X: Any) -> Any:
-        """As the model takes them: an array of features, or images."""
+        """The rows as the model takes them: an array of features, or images."""
         if isinstance(self._model, NetworkRoute):
             return X
         x = as_tensor(X)

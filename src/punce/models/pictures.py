@@ -143,7 +143,7 @@ class ImageVectors:
 
 
 def _digest(x: Tensor) -> bytes:
-    """Of the images themselves. Shape: (n, C, H, W)."""
+    """A hash of the pixels. Shape: (n, C, H, W)."""
     digest = hashlib.blake2b(f"{x.dtype} {tuple(x.shape)}".encode(), digest_size=KEY_BYTES)
     for part in torch.split(x, CHUNK):
         digest.update(part.contiguous().numpy().data)

@@ -80,7 +80,7 @@ class FitSettings:
         return known
 
     def of_rows(self, rows: npt.NDArray[Any]) -> FitSettings:
-        """The same for some of the rows."""
+        """The same settings for some of the rows."""
         weights, truths = (None if array is None else array[rows] for array in (self.weights, self.truths))
         return replace(self, weights=weights, truths=truths)
 

@@ -58,7 +58,7 @@ class BBE(PriorEstimator):
         return self.from_scores(sample.scores, rng)
 
     def from_scores(self, scores: Scores, rng: np.random.Generator) -> RawEstimate:
-        """The same from held-out scores alone."""
+        """The estimate from held-out scores alone."""
         counts = count(scores)
         best = int(self._choose(counts.above, counts))
         value = float(_ratio(counts.above, counts)[best])

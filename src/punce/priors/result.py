@@ -216,7 +216,7 @@ class PriorTable:
 
 
 def chosen_by_data(estimates: Sequence[PriorEstimate]) -> list[PriorEstimate]:
-    """Those that take part in the agreement; all of them where none does.
+    """The estimates that take part in the agreement; all of them where none does.
 
     An estimate on the end of its range was not chosen by the data, and one that cannot be known is a placeholder.
     """

@@ -189,7 +189,7 @@ def _shown(data: UserData, X: Any, rows: np.ndarray) -> dict[str, Any]:
 
 
 def _some(X: Any, rows: np.ndarray) -> Any:
-    """These rows: files stay files, with what is known of them."""
+    """Some rows by number: image files stay files, with what is known of them."""
     return X[rows] if isinstance(X, ImageFiles) else [X[int(i)] for i in rows]
 
 

@@ -101,7 +101,7 @@ class ModelOptions:
     """Options that were given explicitly, even if with their default value."""
 
     def arguments(self) -> dict[str, Any]:
-        """Of PUClassifier."""
+        """Arguments of PUClassifier."""
         return {name: value for name, value in asdict(self).items() if name != "chosen"}
 
     def check(self) -> None:
@@ -124,7 +124,7 @@ class ModelOptions:
         return check_options(data.kind, {**self.arguments(), "encoder": encoder}, self.chosen)
 
     def applying(self, data: UserData) -> dict[str, Any]:
-        """Those that have an effect on these rows."""
+        """The arguments that have an effect on these rows."""
         asked, way = self.arguments(), self.way(data)
         return {name: value for name, value in asked.items() if name not in DEFAULTS or name in way.options}
 

@@ -134,7 +134,7 @@ class NewFile:
         return (*self.stream.notes, *self.reading.notes, *notes.lines())
 
     def counted(self, classifier: PUClassifier) -> Found:
-        """The rows, only counted."""
+        """Score all rows for the counts alone; nothing is written."""
         found = Found(classifier, None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are said when the rows are scored

@@ -146,7 +146,7 @@ class _Joint(RowStage):
 
 
 class _Finetune(_Joint):
-    """The same from given weights, which a resumed run must be given again."""
+    """Joint training from given weights, which a resumed run must be given again."""
 
     name = "finetune"
 

@@ -93,7 +93,7 @@ class _OnImages(Stage):
         self.scorer, self.view, self.X, self.lesson, self._stream = model, view, lesson.X, lesson, stream
 
     def keys(self, batch: Batch) -> Tensor:
-        """From which the changes of the batch are drawn. Shape: (b,)."""
+        """The keys from which the changes of the batch are drawn. Shape: (b,)."""
         return counter.row_keys(batch.rows.cpu(), seed=self.settings.seed, epoch=batch.epoch, view=self._stream)
 
     def identity(self) -> dict[str, Any]:

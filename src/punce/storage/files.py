@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 import shlex
 from collections.abc import Callable, Iterator
@@ -34,6 +35,12 @@ def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 with its line ends as they are, replacing the file as a whole."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def file_sha256(path: Path) -> str:
+    """Hex digest of a file, read in chunks."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager

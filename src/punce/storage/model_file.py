@@ -20,6 +20,7 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from punce.errors import InputError, PunceError, WriteError
+from punce.storage.files import file_sha256
 from punce.storage.temporary import held_temporary
 from punce.storage.tensor_folder import MANIFEST, STORABLE, Listed, fill_folder, size_in_words, storable
 
@@ -161,9 +162,8 @@ def _verified(path: Path, digest: Any) -> bytes:
     try:
         if not stat.S_ISREG(path.lstat().st_mode):  # a link may lead to a device without an end, a pipe waits for ever
             raise ModelFileError(f"{path} is no regular file but a link or a device; copy the model again")
-        with path.open("rb") as file:  # in pieces first: what is not as announced is never taken into memory
-            seen = hashlib.file_digest(file, "sha256").hexdigest()
-        data = path.read_bytes() if seen == digest else None
+        # In pieces first: what is not as announced is never taken into memory.
+        data = path.read_bytes() if file_sha256(path) == digest else None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
     if data is None or hashlib.sha256(data).hexdigest() != digest:  # again: it may have changed in between

@@ -139,7 +139,7 @@ def view_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -
 
 
 def _unit(x: Tensor) -> Tensor:
-    """In [0, 1]."""
+    """Pixels as float32 in [0, 1]."""
     return x.float() if x.is_floating_point() else x.float() / 255
 
 

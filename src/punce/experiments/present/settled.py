@@ -29,7 +29,7 @@ class Settled:
     is_papers: bool
 
     def at(self, scale: Scale) -> Finding | None:
-        """What one scale says."""
+        """What the results of one scale say; None where it has none."""
         return next((finding for own, finding in self.by_scale if own is scale), None)
 
 

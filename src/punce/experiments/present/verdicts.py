@@ -67,7 +67,7 @@ class Verdict(Enum):
 
     @property
     def word(self) -> str:
-        """For the reader."""
+        """The verdict as the reader sees it."""
         return self.value[0]
 
     @property

@@ -118,7 +118,7 @@ _MEMBERS: dict[type[Any], Callable[[_BinnedRows, Any], str]] = {
 def _dense_of_bins(graph: Graph, columns: DenseColumns, binned: str) -> str:
     table = columns.score_of_bin.astype(np.float64)
     numbers = _looked_up(graph, table, graph.add("Add", graph.columns(binned, columns.numeric), np.ones(1, np.float32)))
-    return _with_codes(graph, numbers, binned, _pairs(columns), np.float64)
+    return _with_codes(graph, numbers, binned, columns.codes, np.float64)
 
 
 def _dense(graph: Graph, columns: DenseColumns, encoded: str) -> str:
@@ -131,7 +131,7 @@ def _dense(graph: Graph, columns: DenseColumns, encoded: str) -> str:
     low, high = columns.knots[0], columns.knots[-1]
     inside = graph.add("Min", graph.add("Max", graph.cast(x, np.float64), low), high)
     scores = graph.add("Add", base, graph.add("Mul", slope, graph.add("Sub", inside, start)))
-    return _with_codes(graph, scores, encoded, _pairs(columns), np.float64)
+    return _with_codes(graph, scores, encoded, columns.codes, np.float64)
 
 
 def _looked_up(graph: Graph, table: AnyArray, place: str) -> str:
@@ -147,10 +147,6 @@ def _with_codes(graph: Graph, numbers: str, coded: str, pairs: AnyArray, kind: t
         return numbers
     found = graph.add("Equal", graph.columns(coded, pairs[:, 0]), pairs[:, 1].astype(np.float32))
     return graph.add("Concat", numbers, graph.cast(found, kind), axis=1)
-
-
-def _pairs(columns: DenseColumns) -> AnyArray:
-    return np.stack([columns.code_column, columns.code_value.astype(np.int64)], axis=1)
 
 
 def _rounded_down(values: AnyArray) -> AnyArray:

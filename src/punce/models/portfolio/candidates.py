@@ -166,7 +166,7 @@ class Candidates:
         return found
 
     def only(self, features: Sequence[str], heads: Sequence[str]) -> Candidates:
-        """Those with these features and heads."""
+        """The candidates with these features and heads."""
         members = [m for m in self.members if m.features in features and m.head in heads]
         readers = {name: own for name, own in self.readers.items() if name in features}
         held_out = {m.name: self.held_out[m.name] for m in members}

@@ -159,7 +159,7 @@ class _Plan:
 
     @property
     def epochs(self) -> int:
-        """Of everything together."""
+        """All epochs: without labels, and with labels for every loss and fold."""
         return self.first + self.more * self.n_folds * len(self.losses)
 
     def in_words(self, x: Tensor) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class _Suited:
         return suited if fits else None
 
     def has_enough(self, labels: Labels) -> bool:
-        """Rows and labelled rows."""
+        """Whether there are enough rows, and enough labelled ones, to train these networks."""
         return len(labels) >= self.fewest_rows and int((labels == POSITIVE).sum()) >= self.fewest_labelled
 
     def view(self, x: Tensor) -> SmallImageView:
@@ -113,7 +113,7 @@ def networks(
 
 
 class _Found(NamedTuple):
-    """Of one fold. Shape: held_out (rows of the fold,)."""
+    """What the network of one fold has learned. Shape: held_out (rows of the fold,)."""
 
     weights: dict[str, Tensor]
     head: Linear

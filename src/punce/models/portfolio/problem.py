@@ -32,7 +32,7 @@ class HeadProblem:
     """What one head worked out and others ask for, too. A changed problem needs a new one (:meth:`changed`)."""
 
     def changed(self, **changes: Any) -> HeadProblem:
-        """The same but for these fields, with nothing remembered."""
+        """The same problem but for these fields, with an empty memory."""
         return replace(self, memory={}, **changes)
 
     @property

@@ -43,7 +43,7 @@ class Given:
         return Given(self.x[start : start + size], counts)
 
     def of(self, rows: npt.NDArray[np.intp]) -> Given:
-        """Some rows by number."""
+        """The rows of these numbers."""
         return Given(self.x[torch.from_numpy(rows)], None if self.counts is None else self.counts[rows])
 
 
@@ -56,7 +56,7 @@ class Counted:
         return rows.counts
 
     def state(self) -> State:
-        """Nothing was learned."""
+        """Nothing but the mark of its kind: nothing was learned."""
         return {}, {_COUNTED: True}
 
 

@@ -264,7 +264,7 @@ def _thinned(labels: Labels, seed: int, truths: Labels | None = None) -> Rows:
 
 
 def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
-    """Where the work is bounded, a person should know."""
+    """What a person should know: where not all columns or rows are learned from."""
     notes = []
     if n_columns > MOST_COLUMNS:
         notes.append(

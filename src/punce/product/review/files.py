@@ -237,7 +237,7 @@ class _Whole:
     largest: int
 
     def enough(self) -> int:
-        """It is never enlarged."""
+        """The side that a decoder must give at least; an image is never enlarged."""
         return self.largest
 
     def apply(self, image: Image.Image) -> Pixels:

@@ -62,7 +62,7 @@ def show_on_page(state: State) -> None:
 
 
 def gained(state: State) -> dict[str, dict[str, str]]:
-    """Of every earlier run, by its name and verdicts, what was audited then."""
+    """For every earlier run, named with its number of verdicts, the figures that were audited then."""
     return {
         f"before ({one.run}, {one.verdicts} verdicts)": {name: _in_words(one, name) for name in QUANTITIES}
         for one in state.plan.before

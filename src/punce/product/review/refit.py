@@ -40,7 +40,7 @@ class Reviewed:
         return value, min(float(share.low), value), max(float(share.high), value)
 
     def said(self) -> list[str]:
-        """For the ranked list: yes, no, or nothing, of each row."""
+        """The verdict on each row for the ranked list: yes, no, or empty."""
         return [
             {POSITIVE: "yes", NEGATIVE: "no"}[int(y)] if j else ""
             for y, j in zip(self.labels, self.judged, strict=True)
