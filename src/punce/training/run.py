@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol, TypedDict, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -337,7 +338,7 @@ def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]
 
 def fingerprint(X: Tensor, labels: Labels) -> str:
     """Of the data themselves: a run must not be resumed with other rows or another labelled set of the same size."""
-    digest = hashlib.sha256(labels.tobytes())
+    digest = hashlib.sha256(labels.astype(np.int8).tobytes())  # the same labels in another type are no others
     for part in torch.split(X, 4096):
         digest.update(_raw(part))  # in parts: a copy of all rows in bytes would double the memory
     return digest.hexdigest()[:16]
