@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from punce.errors import InputError
 from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE
 from tests.ranks import run_ranks
 
@@ -96,6 +97,18 @@ def test_a_rank_without_rows_takes_part(tmp_path: Path) -> None:
     torch.testing.assert_close(grad, z.grad, rtol=0, atol=1e-12)
     for result in results:
         torch.testing.assert_close(result["loss"], value.detach(), rtol=0, atol=1e-12)
+
+
+def empty_everywhere(rank: int, world: int) -> dict[str, Tensor]:
+    try:
+        InfoNCE()(torch.zeros(2, 0, 4))
+    except InputError as error:
+        return {"refused": torch.tensor("no rank holds a row" in str(error))}
+    return {"refused": torch.tensor(False)}
+
+
+def test_a_batch_without_rows_on_any_rank_is_refused_by_all(tmp_path: Path) -> None:
+    assert all(bool(result["refused"]) for result in run_ranks(2, empty_everywhere, tmp_path))
 
 
 def second_derivative(rank: int, world: int) -> dict[str, Tensor]:
