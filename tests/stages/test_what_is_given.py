@@ -306,9 +306,7 @@ def test_an_encoder_without_its_linear_head_is_refused_by_every_stage(head: nn.M
     wrong = encoder()
     wrong.online_head = head  # type: ignore[assignment]
     for stage in ON_ROWS.values():
-        with pytest.raises(
-            InputError, match=r"MLP\.online_head must be torch\.nn\.Linear\(.*, 1\), got"
-        ):
+        with pytest.raises(InputError, match=r"MLP\.online_head must be torch\.nn\.Linear\(.*, 1\), got"):
             stage(wrong, H)
 
 
@@ -326,9 +324,7 @@ def test_a_loss_or_risk_with_weights_is_refused_unless_they_are_switched_off() -
             self.shift = nn.Parameter(torch.zeros(()))
 
     loss, risk, config = Learned(), LearnedRisk(), PretrainConfig(epochs=1)
-    with pytest.raises(
-        InputError, match=r"loss has weights of its own \(scale\), .* loss\.requires_grad_\(False\)"
-    ):
+    with pytest.raises(InputError, match=r"loss has weights of its own \(scale\), .* loss\.requires_grad_\(False\)"):
         pretrain(encoder(), Embedding(), H, PU, loss, config)
     with pytest.raises(InputError, match=r"the risk has weights of its own \(shift\)"):
         probe(H, PU, risk, BRIEF_PROBE, prior=PRIOR)

@@ -84,7 +84,7 @@ class Settings:
             is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
             if not is_count and not (value is None and name == "steps"):
                 raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        if self.seed > _LARGEST_SEED:  # torch's generator takes no more, and dropout's stream multiplies it
+        if self.seed > _LARGEST_SEED:  # scikit-learn takes no more; dropout's seed is a million times it
             raise InputError(f"seed must be at most 2³² − 1, got {self.seed}")
         if not (is_number(self.warmup_epochs) and 0 <= self.warmup_epochs < math.inf):
             raise InputError(f"warmup_epochs must be a number of at least 0, got {self.warmup_epochs!r}")
