@@ -345,6 +345,23 @@ def test_rows_on_another_device_than_the_encoder_are_told() -> None:
         pretrain(encoder().to("meta"), Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1))
 
 
+def test_numbers_of_numpy_train_and_resume_as_pythons_do(tmp_path: Path) -> None:
+    """Seeds often come from an arange, rates from a grid of float32."""
+    rate, prior = np.float32(1e-3), np.float32(PRIOR)
+    numbers = {"epochs": np.int64(1), "batch_size": np.int32(16), "seed": np.int64(3), "lr": rate}
+    plain = {name: value.item() for name, value in numbers.items()}
+    histories = [
+        [
+            pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(**given), folder=tmp_path / "pretrain"),
+            probe(H, PU, NNPU(PRIOR), ProbeConfig(**given), prior=told, folder=tmp_path / "probe").history,
+        ]
+        for given, told in ((numbers, prior), (plain, float(prior)))  # the second resumes the first
+    ]
+    assert histories[0] == histories[1]
+    apart = pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(**plain))
+    assert apart == histories[0][0]
+
+
 def test_a_seed_that_no_generator_takes_is_refused() -> None:
     with pytest.raises(InputError, match=r"seed must be at most 2³² − 1, got 4294967296"):
         pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1, seed=2**32))
