@@ -169,6 +169,19 @@ def test_the_recipes_name_what_is_in_the_files_they_name() -> None:
         assert re.search(rf"^(class )?{name}\b", (ROOT / path).read_text(), flags=re.MULTILINE), f"{name} in {path}"
 
 
+def test_the_api_page_has_what_is_exported_and_what_the_pages_call() -> None:
+    text = (ROOT / "docs" / "api.md").read_text()
+    found = re.findall(r"::: ([\w.]+)\n(?: .*\n)*? +members: \[([^\]]+)\]", text)
+    listed = {name: set(members.split(", ")) for name, members in found}
+    inner = {"LOSSES", "RISKS", "ENCODERS", "VIEWS", "row_options", "cifar"}  # of the product and of stored results
+    for name in ("punce.losses", "punce.risks", "punce.encoders", "punce.views"):
+        assert listed[name] == set(importlib.import_module(name).__all__) - inner, name
+    used = "".join(blocks(ROOT / "docs" / "training.md", "python"))
+    for module, names in re.findall(r"from (punce\.(?:stages|training)\.[\w.]+) import ([\w, ]+)", used):
+        for name in names.split(", "):
+            assert f"::: {module}.{name}" in text, name
+
+
 def test_the_tree_of_the_readme_names_what_is_there() -> None:
     tree = next(block for block in blocks(README, "") if block.startswith("src/punce/"))
     package = ROOT / "src" / "punce"

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from punce.encoders import ENCODERS, build_encoder, row_options
 from punce.losses import LOSSES
 from punce.models.heads import HEADS
-from punce.options import HEAD_NAMES, LOSS_NAMES
+from punce.options import HEAD_NAMES, IMAGE_ENCODERS, LOSS_NAMES, VECTOR_ENCODERS
 
 _HEAVY = ("torch", "sklearn", "scipy.stats", "matplotlib", "transformers", "dask")
 _MAIN = "from punce.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
@@ -82,3 +84,10 @@ def test_a_bad_option_of_reading_needs_no_torch(option: tuple[str, ...], said: s
 def test_names_known_without_torch_are_those_of_the_catalogues() -> None:
     assert sorted(LOSSES) == list(LOSS_NAMES)
     assert sorted(HEADS) == list(HEAD_NAMES)
+    assert {*VECTOR_ENCODERS, *IMAGE_ENCODERS, "transformer"} == set(ENCODERS)  # which reads texts
+
+
+@pytest.mark.parametrize("name", [*VECTOR_ENCODERS, *IMAGE_ENCODERS])
+def test_the_shape_of_a_row_builds_every_network_that_a_command_calls_by_name(name: str) -> None:
+    row = (4,) if name in VECTOR_ENCODERS else (3, 16, 16)
+    assert build_encoder(name, **row_options(name, row)).eval().features(torch.zeros(1, *row)).shape[0] == 1

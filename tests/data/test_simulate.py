@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -115,7 +117,7 @@ def test_the_sample_does_not_carry_the_truth() -> None:
         (([[1, 0]], 1), "one-dimensional"),
         (([], 1), "not empty"),
         (([1, 0], 1, "two_set"), "scenario must be one of"),
-        (([1, 0], 1, "single_set", -1), "seed must lie"),
+        (([1, 0], 1, "single_set", -1), "seed must be"),
         (([1, 0], 1, "single_set", 0, [1.0]), "2 weights"),
         (([1, 0], 1, "single_set", 0, [np.nan, 1.0]), "finite"),
         (([1, 0], 1, "single_set", 0, [-1.0, 1.0]), "not negative"),
@@ -132,3 +134,14 @@ def test_biased_propensity_refuses_what_is_not_a_score() -> None:
         biased_propensity([[1.0, 2.0]], 1.0)
     with pytest.raises(InputError, match="one finite number per row"):
         biased_propensity([1.0, np.nan], 1.0)
+
+
+@pytest.mark.parametrize("seed", [None, 1.5, "1", -1, 2**32, np.random.default_rng(0)])
+def test_a_seed_that_names_no_labelled_set_is_refused(seed: Any) -> None:
+    with pytest.raises(InputError, match=r"seed must be a whole number between 0 and 2\*\*32 - 1, got"):
+        simulate_pu([1, 0, 1], 1, seed=seed)
+
+
+def test_another_vocabulary_of_classes_is_told_as_it_was_written() -> None:
+    with pytest.raises(InputError, match=r"row 1 holds -1$"):
+        simulate_pu(np.array([1, -1, 1]), 1, seed=0)

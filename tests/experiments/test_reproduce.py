@@ -120,6 +120,8 @@ def test_a_full_disk_ends_in_the_code_of_failed_cells_and_names_them(
         (["table1", "--seeds", "0"], "at least one seed"),
         (["table1", "--seeds", ","], "--seeds is a number of seeds"),
         (["table1", "--seeds", "1,,2"], "--seeds is a number of seeds"),
+        (["table1", "--seeds", "20261119"], "--seeds 20261119 is more than 1000 seeds; seed 20261119 alone is"),
+        (["table1", "--seeds", "0,4294967296"], "--seeds: a seed is at most 4294967295, got 4294967296"),
         (["table1", "--jobs", "0"], "--jobs must be at least 1"),
         (["table1", "--jobs", "0", "--dry-run"], "--jobs must be at least 1"),
         (["table1", "--jobs", "-2", "--dry-run"], "--jobs must be at least 1"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 from punce.errors import InputError, PunceError
 from punce.losses import DCL, LOSSES, SCL, ContrastiveLoss, InfoNCE, PuNCE
@@ -119,6 +120,22 @@ def test_torch_func_transforms_a_loss(case: Case, name: str, temperature: float)
     torch.testing.assert_close(torch.func.vmap(loss, (0, None))(batches, known), torch.stack(values))
     at_once = torch.func.vmap(torch.func.grad(loss), (0, None))(batches, known)
     torch.testing.assert_close(at_once, torch.stack(gradients))
+
+
+@by_case
+def test_gradient_checkpointing_changes_no_bit(case: Case) -> None:
+    """Who is short of memory computes network and loss a second time in the backward pass."""
+    loss, labels = case.loss(0.5), torch.tensor(LABELS["pu"])
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).double()
+    gradients = []
+    for is_checkpointed in (False, True):
+        network.zero_grad()
+        z = projections(6)
+        value = checkpoint(lambda x: loss(network(x), labels), z, use_reentrant=False) if is_checkpointed else None
+        (loss(network(z), labels) if value is None else value).backward()
+        gradients.append([z.grad, *(weight.grad.clone() for weight in network.parameters() if weight.grad is not None)])
+    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
 
 
 @by_case

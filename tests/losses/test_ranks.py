@@ -9,18 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from punce.losses import DCL, SCL, ContrastiveLoss, InfoNCE, PuNCE
+from punce.errors import InputError
+from punce.losses import ContrastiveLoss, InfoNCE, PuNCE
+from tests.losses.test_contract import CASES
 from tests.ranks import run_ranks
 
 LOSSES: dict[str, ContrastiveLoss] = {
-    "infonce": InfoNCE(0.2),
-    "scl": SCL(0.2),
-    "punce": PuNCE(0.3, 0.2),
-    "punce-released": PuNCE(0.3, 0.2, weighting="released"),
-    "punce-posterior": PuNCE(0.3, 0.2, weighting="posterior"),
+    **{name: case.loss(0.2) for name, case in CASES.items()},  # so that a new loss is tried, too
+    "punce-posterior, class means": PuNCE(0.3, 0.2, weighting="posterior"),
     "punce-posterior, given": PuNCE(0.3, 0.2, weighting="posterior"),
     "punce, running maximum": PuNCE(0.3, 0.002),
-    "dcl": DCL(0.2),
 }
 ROWS_OF_RANK = [5, 2, 7]  # uneven
 LABELS = [1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0]  # rank 1 holds no labelled row
@@ -41,7 +39,7 @@ def _results(model: nn.Module, x: Tensor, which: slice, world: int) -> dict[str,
     results: dict[str, Tensor] = {}
     for labels_name, labels in (("pu", LABELS), ("pnu", PNU_LABELS)):
         for name, loss in LOSSES.items():
-            if labels_name == "pnu" and name == "punce-released":
+            if labels_name == "pnu" and name in CASES and CASES[name].pu_only:
                 continue
             model.zero_grad()
             rows = range(sum(ROWS_OF_RANK[:world]))[which]
@@ -96,6 +94,18 @@ def test_a_rank_without_rows_takes_part(tmp_path: Path) -> None:
     torch.testing.assert_close(grad, z.grad, rtol=0, atol=1e-12)
     for result in results:
         torch.testing.assert_close(result["loss"], value.detach(), rtol=0, atol=1e-12)
+
+
+def empty_everywhere(rank: int, world: int) -> dict[str, Tensor]:
+    try:
+        InfoNCE()(torch.zeros(2, 0, 4))
+    except InputError as error:
+        return {"refused": torch.tensor("no rank holds a row" in str(error))}
+    return {"refused": torch.tensor(False)}
+
+
+def test_a_batch_without_rows_on_any_rank_is_refused_by_all(tmp_path: Path) -> None:
+    assert all(bool(result["refused"]) for result in run_ranks(2, empty_everywhere, tmp_path))
 
 
 def second_derivative(rank: int, world: int) -> dict[str, Tensor]:

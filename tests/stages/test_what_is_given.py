@@ -157,6 +157,41 @@ def test_weights_may_be_the_array_that_weighted_duplicates_makes(tmp_path: Path)
         assert torch.equal(plain.weight, other.weight)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda made: made[1:], r"one w\(x\) for each of 60 rows, got shape \(59,\)"),
+        (lambda made: made * 3, r"weights must lie in \[0, 1\], got 3 in row 0"),
+        (lambda made: np.where(np.arange(60) == 7, np.nan, made), r"weights must lie in \[0, 1\], got nan in row 7"),
+    ],
+    ids=["short", "large", "missing"],
+)
+def test_weights_that_are_none_are_refused_with_their_row(change: Callable[[Any], Any], said: str) -> None:
+    weights = change(weighted_duplicates(H.numpy(), PU, PRIOR))
+    with pytest.raises(InputError, match=said):
+        probe(H, PU, PvU(PRIOR), BRIEF_PROBE, prior=PRIOR, weights=weights)
+
+
+def test_weights_may_be_a_list() -> None:
+    made = weighted_duplicates(H.numpy(), PU, PRIOR).astype(np.float32)
+    heads = [probe(H, PU, PvU(PRIOR), BRIEF_PROBE, prior=PRIOR, weights=weights) for weights in (made, made.tolist())]
+    assert torch.equal(heads[0].weight, heads[1].weight)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float32", "bool"])
+def test_a_run_resumes_with_the_same_labels_in_another_type(kind: str, tmp_path: Path) -> None:
+    """As they are after a round through a file."""
+    config = PretrainConfig(epochs=1, batch_size=16)
+    histories = [
+        [
+            pretrain(encoder(), Embedding(), H, labels, InfoNCE(), config, folder=tmp_path / "pretrain"),
+            probe(H, labels, NNPU(PRIOR), BRIEF_PROBE, prior=PRIOR, folder=tmp_path / "probe").history,
+        ]
+        for labels in (PU, PU.astype(kind))
+    ]
+    assert histories[0] == histories[1]
+
+
 def test_an_observer_may_return_nothing() -> None:
     """One that only prints."""
     seen: list[LinearHead] = []
@@ -236,6 +271,100 @@ def test_rows_that_the_encoder_cannot_read_are_refused_in_words(stage: Callable[
     wrong.online_head = nn.Linear(49, 1)
     with pytest.raises(InputError, match=r"MLP\.features gives \(2, 50\) for 2 rows, but online_head reads \(2, 49\)"):
         stage(wrong, H)
+
+
+WRONG_OBJECTS = {
+    "encoder": ["mlp", MLP, nn.Linear(4, 4)],
+    "view": ["embedding", Embedding],
+    "risk": ["nnpu", NNPU, InfoNCE()],
+    "loss": ["infonce", InfoNCE],
+}
+
+
+@pytest.mark.parametrize("word", WRONG_OBJECTS)
+def test_every_stage_refuses_names_classes_and_other_objects(word: str) -> None:
+    few = (H[LABELS != 0], LABELS[LABELS != 0])
+    stages: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+        "finetune": lambda e, v, r, _: finetune(e, v, H, PU, r, FinetuneConfig(epochs=1), prior=PRIOR),
+        "joint": lambda e, v, r, _: finetune(e, v, H, PU, r, FinetuneConfig(epochs=1), prior=PRIOR, from_scratch=True),
+        "probe": lambda e, v, r, _: probe(H, PU, r, BRIEF_PROBE, prior=PRIOR),
+        "vpu": lambda e, v, r, _: train_vpu(e, v, H, PU, VPUConfig(epochs=1)),
+        "selfpu": lambda e, v, r, _: selfpu(e, v, H, PU, SelfPUConfig.in_proportion(1), prior=PRIOR),
+        "fewshot": lambda e, v, r, loss: fewshot(e, v, H, LABELS, loss, FewshotConfig(steps=1), validation=few),
+    }
+    takes = {"risk": ["finetune", "joint", "probe"], "loss": ["fewshot"]}
+    good = {"encoder": encoder(), "view": Embedding(), "risk": NNPU(PRIOR), "loss": InfoNCE()}
+    for name in takes.get(word, [name for name in stages if name != "probe"]):
+        for wrong in WRONG_OBJECTS[word]:
+            with pytest.raises(InputError, match=rf"{word} must be an? \w+.*, got .*; build_{word} makes one by name"):
+                stages[name](*{**good, word: wrong}.values())
+
+
+@pytest.mark.parametrize("head", [None, nn.Linear(50, 2), nn.Sequential(nn.Linear(50, 1))], ids=["none", "two", "deep"])
+def test_an_encoder_without_its_linear_head_is_refused_by_every_stage(head: nn.Module | None) -> None:
+    """Python would say that feature_size is missing, and a second output would look like a bad learning rate."""
+    wrong = encoder()
+    wrong.online_head = head  # type: ignore[assignment]
+    for stage in ON_ROWS.values():
+        with pytest.raises(InputError, match=r"MLP\.online_head must be torch\.nn\.Linear\(.*, 1\), got"):
+            stage(wrong, H)
+
+
+def test_a_loss_or_risk_with_weights_is_refused_unless_they_are_switched_off() -> None:
+    """No stage trains them: a learned temperature would stay what it is."""
+
+    class Learned(InfoNCE):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+    class LearnedRisk(NNPU):
+        def __init__(self) -> None:
+            super().__init__(PRIOR)
+            self.shift = nn.Parameter(torch.zeros(()))
+
+    loss, risk, config = Learned(), LearnedRisk(), PretrainConfig(epochs=1)
+    with pytest.raises(InputError, match=r"loss has weights of its own \(scale\), .* loss\.requires_grad_\(False\)"):
+        pretrain(encoder(), Embedding(), H, PU, loss, config)
+    with pytest.raises(InputError, match=r"the risk has weights of its own \(shift\)"):
+        probe(H, PU, risk, BRIEF_PROBE, prior=PRIOR)
+    pretrain(encoder(), Embedding(), H, PU, loss.requires_grad_(False), config)  # type: ignore[arg-type]
+
+
+def test_training_from_scratch_leaves_the_encoder_alone_when_it_refuses_the_rows() -> None:
+    net = encoder()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    for labels, prior in ((np.zeros_like(PU), PRIOR), (PU, 2.0)):
+        with pytest.raises(InputError):
+            finetune(net, Embedding(), H, labels, NNPU(PRIOR), prior=prior, from_scratch=True)
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+def test_rows_on_another_device_than_the_encoder_are_told() -> None:
+    with pytest.raises(InputError, match="they are on meta and the rows on cpu: move both to one device"):
+        pretrain(encoder().to("meta"), Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1))
+
+
+def test_numbers_of_numpy_train_and_resume_as_pythons_do(tmp_path: Path) -> None:
+    """Seeds often come from an arange, rates from a grid of float32."""
+    rate, prior = np.float32(1e-3), np.float32(PRIOR)
+    numbers = {"epochs": np.int64(1), "batch_size": np.int32(16), "seed": np.int64(3), "lr": rate}
+    plain = {name: value.item() for name, value in numbers.items()}
+    histories = [
+        [
+            pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(**given), folder=tmp_path / "pretrain"),
+            probe(H, PU, NNPU(PRIOR), ProbeConfig(**given), prior=told, folder=tmp_path / "probe").history,
+        ]
+        for given, told in ((numbers, prior), (plain, float(prior)))  # the second resumes the first
+    ]
+    assert histories[0] == histories[1]
+    apart = pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(**plain))
+    assert apart == histories[0][0]
+
+
+def test_a_seed_that_no_generator_takes_is_refused() -> None:
+    with pytest.raises(InputError, match=r"seed must be at most 2³² − 1, got 4294967296"):
+        pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1, seed=2**32))
 
 
 def test_trying_the_encoder_leaves_the_callers_random_stream() -> None:

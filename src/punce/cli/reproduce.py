@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from punce.experiments.scales import Scale
 
 EXIT_INCOMPLETE = 4
+_MOST_SEEDS, _LARGEST_SEED = 1000, 2**32 - 1
 _SCALE = "smoke (tiny data, minutes for everything), digits, part, laptop (minutes per cell), frozen or paper."
 _SEEDS = "How many seeds (5), or which: 0,3,4, or 3, for seed 3 alone."
 _ONLY = "Only places with this part, such as mnist or 1k or punce,scl; repeatable."
@@ -118,10 +119,15 @@ def _seeds(text: str | None) -> list[int] | None:
         numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
         raise InputError(f"--seeds is a number of seeds (5) or a list (0,3,4 or 3,), got {text!r}") from None
-    if "," not in text:
+    is_count = "," not in text
+    if is_count and numbers[0] > _MOST_SEEDS:
+        raise InputError(f"--seeds {text} is more than {_MOST_SEEDS} seeds; seed {text} alone is --seeds {text},")
+    if is_count:
         numbers = list(range(numbers[0]))
     if not numbers or min(numbers) < 0:
         raise InputError(f"--seeds needs at least one seed, and none below 0, got {text!r}")
+    if max(numbers) > _LARGEST_SEED:  # each of its cells would fail, and stand in the tables as failed
+        raise InputError(f"--seeds: a seed is at most {_LARGEST_SEED}, got {max(numbers)}")
     return numbers
 
 

@@ -102,7 +102,8 @@ def _true_labels(y_true: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     wrong = (values != 0) & (values != 1)
     if np.any(wrong):
         row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"y_true holds the true classes, 1 positive and 0 negative; row {row} holds {values[row]!r}")
+        seen = values[row : row + 1].tolist()[0]  # as Python writes it: -1 and not np.int64(-1)
+        raise InputError(f"y_true holds the true classes, 1 positive and 0 negative; row {row} holds {seen!r}")
     return np.asarray(values == 1)
 
 
@@ -115,8 +116,8 @@ def _check_count(n_labelled: int, available: int, what: str) -> None:
 
 def _random(seed: int) -> np.random.RandomState:
     # RandomState: its stream is frozen (NEP 19), so a labelled set named by its seed stays the same set
-    if not 0 <= seed < 2**32:
-        raise InputError(f"seed must lie between 0 and 2**32 - 1, got {seed}")
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise InputError(f"seed must be a whole number between 0 and 2**32 - 1, got {seed!r}")
     return np.random.RandomState(seed)
 
 

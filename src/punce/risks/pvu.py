@@ -158,11 +158,8 @@ class Duplicates:
         self.are_wanted = isinstance(risk, PvU) and risk.correction == "weighted"
         if given is not None and not self.are_wanted:
             raise InputError(f"weights belong to PvU(correction='weighted'), not to {risk!r}")
-        if given is not None and given.shape != (n,):
-            raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(given.shape)}")
         self._device = device
-        # weighted_duplicates makes an array, so that is what a person has at hand.
-        self.given = None if given is None else torch.as_tensor(given)
+        self.given = None if given is None else _checked_weights(given, n)
         self._values = None if self.given is None else self.given.to(device)
 
     def ensure(self, make: Callable[[], Tensor]) -> None:
@@ -182,6 +179,18 @@ class Duplicates:
         """From a checkpoint."""
         if self._values is None and state["values"] is not None:
             self._values = state["values"].to(self._device)
+
+
+def _checked_weights(given: RowWeights, n: int) -> Tensor:
+    """As a tensor; refused here, because a risk that refuses them sees one batch and cannot name the row."""
+    # weighted_duplicates makes an array, so that is what a person has at hand.
+    weights = torch.as_tensor(given).detach()
+    if weights.shape != (n,):
+        raise InputError(f"weights must hold one w(x) for each of {n} rows, got shape {tuple(weights.shape)}")
+    if bool((bad := ~((weights >= 0) & (weights <= 1))).any()):  # also NaN
+        row = int(bad.nonzero()[0])
+        raise InputError(f"weights must lie in [0, 1], got {float(weights[row]):g} in row {row}")
+    return weights
 
 
 def weights_of_training_rows(

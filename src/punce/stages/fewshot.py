@@ -24,6 +24,7 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary, require_array
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
+from punce.stages.given import check_encoder, check_loss, check_view
 from punce.stages.probe import LinearHead, require_tensor
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, score_rows
 from punce.training.loop import Batch, Judgement, Objective, Watched, train
@@ -82,6 +83,10 @@ def fewshot(
 
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
+    check_encoder(encoder)
+    check_view(view, augments=True)
+    if loss is not None:
+        check_loss(loss)
     _check(X, labels, validation, config)  # before the encoder is touched
     stage = _Fewshot(encoder, RawRows(view, X, labels), loss, config, validation)
     history = train(stage, **outputs)

@@ -23,6 +23,7 @@ from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
+from punce.stages.given import check_encoder, check_risk, check_view
 from punce.stages.probe import LinearHead, Sketch
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise
 from punce.training.loop import Batch, Judgement, Objective, Settings, TrainingConfig, Watched, train
@@ -80,6 +81,13 @@ def finetune(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
+    kind = _Joint if from_scratch else _Finetune
+    # Before weights are drawn anew: what is refused must leave the encoder as it was.
+    check_encoder(encoder)
+    check_view(view, augments=config.augment)
+    check_risk(risk)
+    check_pu_rows(X, labels, f"{kind.name} training")
+    check_prior(prior, open_interval=True)
     if isinstance(risk, VPU):
         raise InputError("vPU mixes rows and sets the scale of its scores: train it with punce.stages.vpu.train_vpu")
     if from_scratch:
@@ -91,7 +99,7 @@ def finetune(
     model = Scorer(encoder)
     if head is not None:
         model.start_from(head)
-    stage = (_Joint if from_scratch else _Finetune)(model, RawRows(view, X, labels), risk, config, prior, weights)
+    stage = kind(model, RawRows(view, X, labels), risk, config, prior, weights)
     encoder.train_last(config.blocks)
     try:
         history = train(stage, **outputs)
@@ -113,8 +121,6 @@ class _Joint(RowStage):
     def __init__(
         self, model: Scorer, rows: RawRows, risk: Risk, config: FinetuneConfig, prior: float, weights: RowWeights | None
     ) -> None:
-        check_pu_rows(rows.X, rows.labels, f"{self.name} training")
-        check_prior(prior, open_interval=True)
         super().__init__(model, rows, config, labelled_share=_labelled_share(config, risk, rows.labels))
         self.scorer, self._is_augmented = model, config.augment
         self._risk, self._prior = risk, prior

@@ -19,6 +19,7 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import ContrastiveLoss
 from punce.risks import NNPU
+from punce.stages.given import check_encoder, check_loss, check_view
 from punce.stages.scorer import RawRows, RowStage, check_rows
 from punce.training.loop import Batch, Objective, TrainingConfig, train
 from punce.training.run import Outputs, Stateful
@@ -76,34 +77,13 @@ def pretrain(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0, −1}.
     """
-    _check_kinds(encoder, view, loss)
+    check_encoder(encoder)
+    check_view(view, augments=True)
+    check_loss(loss)
     check_rows(X, labels)
     if len(X) < 2:
         raise InputError(f"contrastive pretraining needs at least 2 rows, got {len(X)}")
     return train(_Pretraining(encoder, RawRows(view, X, labels), loss, config, watch), **outputs)
-
-
-def _check_kinds(encoder: object, view: object, loss: object) -> None:
-    """Refuse a name or a class in the place of an object, and a network that is no Encoder."""
-    if not isinstance(encoder, Encoder):
-        raise InputError(
-            f"encoder must be an Encoder, got {_called(encoder)}; build_encoder makes one by name, and a network of "
-            "your own is the backbone of a subclass (docs/training.md)"
-        )
-    # A class has the methods of a View, too, so that isinstance alone would take it.
-    if isinstance(view, type) or not isinstance(view, View):
-        raise InputError(f"view must be a View, such as Embedding(), got {_called(view)}; build_view makes one by name")
-    if not isinstance(loss, nn.Module):
-        raise InputError(
-            f"loss must be a ContrastiveLoss, such as InfoNCE(), got {_called(loss)}; build_loss makes one by name"
-        )
-
-
-def _called(given: object) -> str:
-    """What was given, as a message names it."""
-    if isinstance(given, type):
-        return f"the class {given.__name__}"
-    return repr(given) if isinstance(given, str) else f"an object of {type(given).__name__}"
 
 
 class _Pretraining(RowStage):

@@ -126,14 +126,20 @@ def _require_fit(encoder: Encoder, view: View, X: Tensor) -> None:
     except (RuntimeError, ValueError, IndexError) as error:
         row = ", ".join(map(str, x.shape[1:]))
         why = (str(error).strip() or type(error).__name__).splitlines()[0]
-        hint = "build the encoder for rows of this shape" if x.dtype == weight.dtype else "encoder.float() converts it"
         raise InputError(
             f"{name} cannot read these rows: {type(view).__name__} gives them as {x.dtype} (b, {row}), the weights are "
-            f"{weight.dtype}; {hint} ({why})"
+            f"{weight.dtype}; {_remedy(x, weight)} ({why})"
         ) from error
     expected, seen = (len(x), encoder.feature_size), tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
     if seen != expected:
         raise InputError(f"{name}.features gives {seen} for {len(x)} rows, but online_head reads {expected}")
+
+
+def _remedy(x: Tensor, weight: Tensor) -> str:
+    """What to do about an encoder with such weights that cannot read x."""
+    if x.device != weight.device:
+        return f"they are on {weight.device} and the rows on {x.device}: move both to one device"
+    return "build the encoder for rows of this shape" if x.dtype == weight.dtype else "encoder.float() converts it"
 
 
 def score_rows(model: Scorer, view: View, X: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
+from punce.stages.given import check_encoder, check_view
 from punce.stages.probe import LinearHead
 from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
 from punce.training import collectives
@@ -100,6 +101,8 @@ def train_vpu(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
+    check_encoder(encoder)
+    check_view(view, augments=False)
     check_pu_rows(X, labels, "vPU")
     if not view.clean(X[:1]).is_floating_point():  # images in whole numbers become floats there, tokens do not
         raise InputError(

@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
@@ -259,8 +260,9 @@ def _read_regular(path: Path, most: int) -> bytes:
 def flatten_state(state: Any, prefix: str = "state") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Split nested state into tensors by name and a JSON tree; :func:`unflatten_state` puts it together exactly.
 
-    Takes dicts with any plain keys, lists, tuples, None, bool, int of any size, float (also NaN and infinite), str and
-    tensors with their memory layout: the state of models, optimisers and ``torch.Generator.get_state()``.
+    Takes dicts with any plain keys, lists, tuples, None, bool, int of any size, float (also NaN and infinite), NumPy's
+    numbers (which come back as Python's), str and tensors with their memory layout: the state of models, optimisers and
+    ``torch.Generator.get_state()``.
     """
     tensors: dict[str, Tensor] = {}
     return tensors, _encode(state, prefix, tensors)
@@ -289,6 +291,8 @@ def _encode(value: Any, path: str, tensors: dict[str, Tensor]) -> dict[str, Any]
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return {"kind": kind, "value": [_encode(v, f"{path}/{i}", tensors) for i, v in enumerate(value)]}
+    if isinstance(value, np.generic):
+        value = plain_number(value)
     if isinstance(value, float) and not math.isfinite(value):  # JSON has no such numbers
         return {"kind": "float", "value": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -297,6 +301,13 @@ def _encode(value: Any, path: str, tensors: dict[str, Tensor]) -> dict[str, Any]
         f"{path} is a {type(value).__name__}, which a checkpoint cannot hold; give tensors, numbers, text, None, and "
         "dicts, lists or tuples of them"
     )
+
+
+def plain_number(value: object) -> Any:
+    """A number of NumPy, such as a seed of an arange, as Python's; also the `default` of ``json.dumps``."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is no number")
 
 
 def _encode_tensor(value: Tensor, path: str, tensors: dict[str, Tensor]) -> dict[str, Any]:

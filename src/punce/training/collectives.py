@@ -257,6 +257,8 @@ class _GlobalMean(torch.autograd.Function):
         sum_and_count = torch.stack([x.detach().sum(), x.new_tensor(float(x.numel()))])
         dist.all_reduce(sum_and_count)
         total, count = sum_and_count.unbind()
+        if not count:  # on every rank, so that all stop here
+            raise InputError("no rank holds a row: the batch is empty")
         ctx.shape = x.shape
         ctx.scale = world_size() / float(count)  # DDP divides by the world size once more
         return total / count

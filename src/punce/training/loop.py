@@ -41,6 +41,8 @@ from punce.training.run import Outputs, Run, Stateful, own_dropout
 from punce.training.splits import can_choose, holdout_split
 from punce.training.sync_norm import synchronise_batch_norm
 
+_LARGEST_SEED = 2**32 - 1
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -80,8 +82,13 @@ class Settings:
         for name, least in (("seed", 0), ("epochs", 0), ("steps", 0), ("batch_size", 2)):
             value = getattr(self, name)
             is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-            if not is_count and not (value is None and name == "steps"):
+            if value is None and name == "steps":
+                continue
+            if not is_count:
                 raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's counts are no ints to the views
+        if self.seed > _LARGEST_SEED:  # scikit-learn takes no more; dropout's seed is a million times it
+            raise InputError(f"seed must be at most 2³² − 1, got {self.seed}")
         if not (is_number(self.warmup_epochs) and 0 <= self.warmup_epochs < math.inf):
             raise InputError(f"warmup_epochs must be a number of at least 0, got {self.warmup_epochs!r}")
 

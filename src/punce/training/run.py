@@ -21,12 +21,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol, TypedDict, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from punce.errors import InputError, PunceError
 from punce.labels import Labels
-from punce.storage.checkpoint import Checkpoint, CheckpointStore, flatten_state, unflatten_state
+from punce.storage.checkpoint import Checkpoint, CheckpointStore, flatten_state, plain_number, unflatten_state
 from punce.storage.files import write_text
 from punce.training import collectives
 from punce.training.progress import StageProgress
@@ -93,7 +94,8 @@ class Run:
     ) -> None:
         self.stage, self.total_steps, self.step = stage, total_steps, 0
         self.history: list[dict[str, Any]] = []
-        self._config = json.loads(json.dumps({"stage": stage, **config}))  # as it will come back from a file
+        plain = json.dumps({"stage": stage, **config}, default=plain_number)
+        self._config = json.loads(plain)  # as it will come back from a file
         self._state = dict(state)
         self._steps_per_epoch, self._rows_per_step = steps_per_epoch, rows_per_step
         self._save_every, self._writer = outputs.get("save_every", 60.0), outputs.get("writer")
@@ -337,7 +339,7 @@ def own_dropout(seed: int, device: torch.device) -> AbstractContextManager[None]
 
 def fingerprint(X: Tensor, labels: Labels) -> str:
     """Of the data themselves: a run must not be resumed with other rows or another labelled set of the same size."""
-    digest = hashlib.sha256(labels.tobytes())
+    digest = hashlib.sha256(labels.astype(np.int8).tobytes())  # the same labels in another type are no others
     for part in torch.split(X, 4096):
         digest.update(_raw(part))  # in parts: a copy of all rows in bytes would double the memory
     return digest.hexdigest()[:16]
