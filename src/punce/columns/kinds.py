@@ -313,7 +313,7 @@ def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     """The nearest names, for the end of an error; empty where none is near."""
     plain = unicodedata.normalize("NFC", wanted)
     if same := [name for name in names if unicodedata.normalize("NFC", name) == plain]:  # they look the same on paper
-        return f"; {same[0]!r} has the same letters in another Unicode form (NFC, NFD): rename it or save both files alike"
+        return f"; {same[0]!r} has the same letters in another Unicode form (NFC, NFD): rename one of them"
     lowered = {name.lower(): name for name in names}
     near = [lowered[name] for name in difflib.get_close_matches(wanted.lower(), lowered, n=3, cutoff=0.6)]
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
