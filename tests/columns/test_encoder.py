@@ -193,6 +193,19 @@ def test_a_missing_column_is_refused_with_near_names() -> None:
         encoder.transform(_frame().rename(columns={"country": "Country"}))
 
 
+def test_a_name_that_only_looks_the_same_is_told() -> None:
+    encoder = TableEncoder.fit(_frame().rename(columns={"country": "Gr\u00f6\u00dfe"}))
+    with pytest.raises(InputError, match="the same letters in another Unicode form"):
+        encoder.transform(_frame().rename(columns={"country": "Gro\u0308\u00dfe"}))
+
+
+def test_timestamps_are_no_numbers() -> None:
+    encoder = TableEncoder.fit(_frame())
+    later = _frame().assign(amount=pd.date_range("2024-01-01", periods=len(_frame()), tz="UTC"))
+    with pytest.raises(InputError, match=r"'amount' held numbers .* now holds none, e.g. .*2024-01-01"):
+        encoder.transform(later)
+
+
 def test_a_column_that_changed_its_meaning_is_refused() -> None:
     encoder = TableEncoder.fit(_frame())
     with pytest.raises(InputError, match=r"'amount' held numbers .* now holds none, e.g. .*'high'"):

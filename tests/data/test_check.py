@@ -296,6 +296,26 @@ def test_texts_empty_and_equal() -> None:
     assert any(finding.message.startswith("only 1 labelled positive;") for finding in report.findings)
 
 
+def test_columns_that_say_the_same_are_named_together() -> None:
+    frame, labels = _frame()
+    frame = frame.assign(again=frame["x"], gone=np.nan, c2=frame["c"], one=1, uno=1)
+    report = check(_data(frame.assign(near=frame["x"].where(frame.index > 0, 9.0)), labels))
+    said = [finding.message for finding in report.findings if finding.code == "equal_columns"]
+    assert [message.split(":")[0] for message in said] == [
+        "columns 'x', 'again' hold the same values",
+        "columns 'c', 'c2' hold the same values",
+    ]
+
+
+def test_rows_without_a_name_do_not_repeat_one() -> None:
+    frame, labels = _frame(40)
+    ids = pd.Index([None, None, "a", "a", *map(str, range(36))])
+    report = check(dataclasses.replace(_data(frame, labels), ids=ids))
+    said = {finding.code: finding.message for finding in report.findings}
+    assert said["missing_ids"].startswith("2 rows have no name")
+    assert said["repeated_ids"] == "1 row has the name of an earlier row"
+
+
 def test_a_stream_is_checked_like_the_whole(tmp_path: Path) -> None:
     frame, labels = _frame()
     frame = frame.assign(label=labels, leak=labels * 3.0 + np.random.RandomState(1).random_sample(600), k=range(600))

@@ -129,6 +129,15 @@ def test_overlapping_classes_are_no_alarm(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_a_group_larger_than_the_given_share_is_no_alarm(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(500, 4))  # one cloud: any split of it has about half of the rows
+    labels = np.repeat([1, 0], [60, 440]).astype(np.int8)
+    given, scores = given_prior(0.1, labels, "single_set"), x.sum(axis=1) + rng.normal(size=500)
+    assert not check_labelling(scores, labels, given, scores > 3.0, features=lambda some: x[some], seed=seed).fires
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_the_two_values_of_a_column_are_no_gap_between_classes(seed: int) -> None:
     x, y = rows(seed, shift=0.8)
     x[:, 0] = np.random.default_rng(seed).random(N) < np.where(y, 0.9, 0.1)

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import difflib
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -122,6 +123,8 @@ def numbers(series: pd.Series[Any]) -> Floats:
         return _finite(values)
     if pd.api.types.is_timedelta64_dtype(series):
         return _finite(series.dt.total_seconds() / 86_400.0)
+    if pd.api.types.is_datetime64_any_dtype(series):  # pandas would count nanoseconds; a CSV file's dates are refused
+        return np.full(len(series), np.nan)
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
         series = series.astype("string")
     found = _finite(pd.to_numeric(series, errors="coerce").astype("float64"))
@@ -308,6 +311,9 @@ def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
 
 def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     """The nearest names, for the end of an error; empty where none is near."""
+    plain = unicodedata.normalize("NFC", wanted)
+    if same := [name for name in names if unicodedata.normalize("NFC", name) == plain]:  # they look the same on paper
+        return f"; {same[0]!r} has the same letters in another Unicode form (NFC, NFD): rename one of them"
     lowered = {name.lower(): name for name in names}
     near = [lowered[name] for name in difflib.get_close_matches(wanted.lower(), lowered, n=3, cutoff=0.6)]
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

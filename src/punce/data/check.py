@@ -69,13 +69,16 @@ class _Tally:
         self._too_large = False
         self._empty_texts = 0
         self._ids: list[Hashes] = []
+        self._nameless = 0
 
     def add(self, batch: UserData) -> None:
         """Count one batch."""
         self.rows += len(batch)
         self.notes.extend(batch.notes)
         if not isinstance(batch.ids, pd.RangeIndex):  # row numbers cannot repeat
-            self._ids.append(pd.util.hash_array(batch.ids.astype("str").to_numpy(dtype=object)))
+            named = batch.ids[batch.ids.notna()]
+            self._nameless += len(batch) - len(named)
+            self._ids.append(pd.util.hash_array(named.astype("str").to_numpy(dtype=object)))
         if batch.kind == "table":
             self.table.add(batch.features, batch.labels)
         elif batch.kind == "text":
@@ -152,6 +155,12 @@ class _Tally:
             yield DataFinding(
                 "warning", "empty_texts", number_of(self._empty_texts, "text is empty", "texts are empty")
             )
+        yield from self._id_findings()
+
+    def _id_findings(self) -> Iterator[DataFinding]:
+        if self._nameless:
+            message = f"{number_of(self._nameless, 'row has', 'rows have')} no name in the column of the names (--id)"
+            yield DataFinding("warning", "missing_ids", message)
         if self._ids:
             ids = np.concatenate(self._ids)
             repeated = len(ids) - len(np.unique(ids))

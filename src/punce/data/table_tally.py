@@ -16,6 +16,7 @@ from punce.columns.kinds import (
     ColumnKind,
     are_whole,
     column_kind,
+    first_of,
     looks_like_id,
     missing_values,
     numbers,
@@ -23,7 +24,7 @@ from punce.columns.kinds import (
 )
 from punce.data.findings import DataFinding, Severity
 from punce.data.leaks import RowSample, strongest_separations
-from punce.data.row_hashes import Hashes, hash_table, hash_values
+from punce.data.row_hashes import Hashes, hash_bytes, hash_table, hash_values
 from punce.errors import number_of
 from punce.labels import Labels
 
@@ -180,9 +181,22 @@ class TableTally:
             return
         frame, is_labelled = self.sample.rows()
         told = [n for n, c in self.columns.items() if c.kind not in ("empty", "unsupported", "text", "identifier")]
+        yield from _equal_columns(frame[[name for name in told if self.columns[name].varies]])
         for name, (strength, what) in strongest_separations(frame[told], is_labelled).items():
             if strength >= LEAK:
                 yield leak_finding(name, what, strength)
+
+
+def _equal_columns(frame: pd.DataFrame) -> Iterator[DataFinding]:
+    """Columns that say the same in every row of the sample. Each alone can seem not to matter, although both do."""
+    groups: dict[int, list[str]] = {}
+    for name, series in frame.items():
+        groups.setdefault(hash_bytes(hash_values(series).tobytes()), []).append(str(name))
+    for names in groups.values():
+        if len(names) > 1:
+            what = f"columns {first_of(list(map(repr, names)))} hold the same values"
+            why = "where models share them, each alone seems to matter less than it does"
+            yield DataFinding("info", "equal_columns", f"{what}: {why}; --drop all but one", tuple(names))
 
 
 def leak_finding(name: str, what: str, strength: float) -> DataFinding:

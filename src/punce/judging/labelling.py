@@ -5,7 +5,7 @@ a random sample of a smaller class. What can tell is where the *unlabelled* rows
 between them, and the preference of whoever labelled usually has none. So the check looks for the gap itself
 (:mod:`punce.judging.gap`), starting from the rows that the scores call positive. Where there is one, labelled rows and
 guessed positives must be alike: neither the scores nor a new regression may tell them apart (Mann-Whitney; the idea of
-Teisseyre et al. 2024), and the guess must not be far larger than the prior, which rests on the labels.
+Teisseyre et al. 2024), and the guess must not be far larger than an estimated prior, which rests on the labels.
 
 Overlapping classes have no gap: there the check stays silent. A whole group of positives that lies apart and has no
 label looks like negatives, to any test.
@@ -179,8 +179,9 @@ def _evidence(
     gap = depth + 10.0 * sharper
     clear = _CLEAR_OF_DIRECTIONS if are_directions else _CLEAR
     evidence = _difference(groups, ~is_p & (split.guess == 1.0)) if gap > clear else 0.0
-    # Of columns also a gap that is not clear, but no contradiction: only a large difference counts.
-    if not are_directions and depth > 0.05 and sharper > -0.03:
+    # Of columns also a gap that is not clear, but no contradiction: only a large difference counts. A given share rests
+    # on no label: a group far larger than that is not the positives, and says nothing about which of them are labelled.
+    if not (are_directions or is_given(prior)) and depth > 0.05 and sharper > -0.03:
         ratio = float(real.guess.mean()) / max(prior.high, 0.003)
         evidence = max(evidence, np.log(ratio) / np.log(_TOO_MANY))
     return float(gap), max(float(evidence), 0.0)

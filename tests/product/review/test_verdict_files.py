@@ -60,6 +60,13 @@ def test_without_keys_the_names_of_the_rows_do(tmp_path: Path) -> None:
     assert "1 id is not in this review (77)" in read.problems[0]
 
 
+def test_a_verdict_in_a_row_without_a_key_is_not_lost_silently(tmp_path: Path) -> None:
+    read = read_verdicts(written(tmp_path, f"key,verdict\n{KEYS[0]},yes\n,no\n,\n"), DRAWN, None)
+    assert [one.key for one in read.verdicts] == [KEYS[0]]
+    (problem,) = read.problems
+    assert problem.endswith("1 verdict stands in rows without a key, left out")
+
+
 def test_what_is_wrong_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
     lines = [
         f"{KEYS[0]},yes",

@@ -175,6 +175,7 @@ def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:
     """One verdict a key; a key with both yes and no is reported. An empty cell is a row that nobody judged yet."""
     said: dict[str, set[str]] = {}
     unreadable: dict[str, str] = {}
+    nameless = 0
     for key, cell in zip(frame["key"], frame["verdict"], strict=True):
         key = "" if pd.isna(key) else str(key).strip().casefold()
         verdict = _meaning(word := _word(cell))
@@ -184,7 +185,11 @@ def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:
             unreadable[key or "a row without a key"] = str(cell)
         elif key:
             said.setdefault(key, set()).add(verdict)
+        else:
+            nameless += 1
     problems = [f"{key}: {cell[:40]!r} is not yes, no or unsure and was left out" for key, cell in unreadable.items()]
+    if nameless:
+        problems.append(f"{number_of(nameless, 'verdict stands', 'verdicts stand')} in rows without a key, left out")
     # A row that stands twice in the file, once unsure and once decided, is decided.
     clear = {key: words - {UNSURE} or {UNSURE} for key, words in said.items()}
     double = [key for key, words in clear.items() if len(words) > 1]
