@@ -15,6 +15,7 @@ from scipy.stats import norm
 from punce.errors import InputError
 from punce.judging.estimates import Estimate, estimate_of, squared_error
 from punce.labels import NEGATIVE, POSITIVE, Labels
+from punce.row_numbers import floats_of
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
@@ -152,9 +153,7 @@ def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.Array
 
 def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:
     """One non-empty column of numbers without NaN, and without infinity unless `finite` is False. Shape: (n,)."""
-    if hasattr(values, "detach"):  # a torch tensor, without importing torch
-        values = values.detach().cpu().numpy()
-    column = np.asarray(values, dtype=np.float64)
+    column = floats_of(values, name)
     if column.ndim != 1 or len(column) == 0:
         raise InputError(f"{name} must be a non-empty column of numbers, got shape {column.shape}")
     bad = np.flatnonzero(~np.isfinite(column) if finite else np.isnan(column))
