@@ -49,7 +49,7 @@ def test_an_estimated_prior_is_kept_from_0_and_1_within_its_interval(
 ) -> None:
     counts = {"n_labelled": 75, "n_unlabelled": 225, "scenario": "single_set"}
     estimate = PriorEstimate(value, low, high, "bbe", counts, 0.3, 0.5)
-    monkeypatch.setattr(used_prior, "estimate_prior", lambda *args, **kwargs: estimate)
+    monkeypatch.setattr(used_prior, "estimate_quietly", lambda *args, **kwargs: estimate)
     priors = told(monkeypatch)
     X, labels = clouds()
     model = PUClassifier(**{**FAST, "prior": "auto"}).fit(X, labels)

@@ -202,6 +202,8 @@ def judge(
     noted = [*priors.notes(len(p)), _missed(rule, calibrator, (p, u, n), mix)]
     if not metrics.unknown:  # which says it already, and more
         noted.append(_about_collapse(p, u, calibrator, threshold))
+    elif not priors.used.reason:  # that one is among the warnings of the prior
+        noted.append(metrics.unknown)
     prior = priors.told(population if scenario == "single_set" else None, metrics.unknown)
     own, said = {"positive": p, "unlabelled": u}, tuple(filter(None, noted))
     return Judgement(prior, priors.second, priors.both, calibrator, threshold, held_out, own, metrics, said)
