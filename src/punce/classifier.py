@@ -368,7 +368,8 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         The mean of two AUCs of labelled against unlabelled rows: of the ranking, and of the calls of :meth:`predict`
         (0.5 for a model that calls nothing positive). With share π of positives among the unlabelled rows each is
         π/2 + (1 − π)·(true AUC), so that it orders models as true labels would. If you know π of these rows, give it
-        as `prior` and get the mean of the true AUCs. The classifier's own ``prior`` is not used: a search over
+        as `prior` and get the mean of the true AUCs, which chance (or rows of the fit) can bring above 1: it is not cut
+        off, because that would favour noise. The classifier's own ``prior`` is not used: a search over
         ``prior`` would only find the value that corrects most.
         """
         scores = self._scores(X)  # first: it says if there is no fit yet
