@@ -44,7 +44,7 @@ from punce.models.copies import about_copies
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
-from punce.models.known_rows import about_known
+from punce.models.known_rows import about_known, require_unknown
 from punce.models.network import check_device
 from punce.models.saved import Saved
 from punce.options import (
@@ -211,6 +211,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         require_positive_and_unlabelled(rows.codes, "y")
         if np.shape(X)[0] != len(labels):
             raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels; give one for each row")
+        require_unknown(rows)
         self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind

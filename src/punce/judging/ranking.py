@@ -136,10 +136,16 @@ def prior_draws(
     return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
 
 
-def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike, threshold: float = 0.0) -> str:
+def collapse_reason(
+    positive_scores: npt.ArrayLike,
+    unlabelled_scores: npt.ArrayLike,
+    threshold: float = 0.0,
+    others: str = "unlabelled ones",
+) -> str:
     """How a classifier has stopped telling rows apart; empty when it has not.
 
-    Scores that are all equal, all on one side of the threshold, or no higher for labelled rows.
+    Scores that are all equal, all on one side of the threshold, or no higher for labelled rows. `others` are the rows
+    in the place of unlabelled ones, in words.
     """
     p, u = score_pair(positive_scores, unlabelled_scores)
     both = np.concatenate([p, u])
@@ -148,7 +154,7 @@ def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.Array
         return "every row has the same score"
     if share_p == share_u and share_p in (0.0, 1.0):
         return "every row is called positive" if share_p else "no row is called positive"
-    return "" if is_beyond_chance(p, u) else "labelled rows do not score higher than unlabelled ones beyond chance"
+    return "" if is_beyond_chance(p, u) else f"labelled rows do not score higher than {others} beyond chance"
 
 
 def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:
