@@ -32,5 +32,5 @@ def without_mask(values: Any) -> Any:
         return values
     if not np.ma.is_masked(values):
         return values.data
-    is_number = values.dtype.kind in "fiub"
-    return values.astype(np.float64).filled(np.nan) if is_number else values.astype(object).filled(None)
+    kind, empty = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
+    return np.ma.filled(values.astype(kind), empty)
