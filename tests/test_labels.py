@@ -196,6 +196,8 @@ def test_weights_that_are_no_numbers_are_refused_by_name(weights: Any) -> None:
 def test_weights_with_a_gap_are_refused_however_pandas_writes_it() -> None:
     with pytest.raises(InputError, match="sample_weight must hold finite numbers"):
         row_weights(pd.Series([1.0, pd.NA], dtype=object), np.array([1, 0], dtype=np.int8))
+    with pytest.raises(InputError, match="sample_weight must hold finite numbers"):
+        row_weights(np.ma.MaskedArray([1.0, 2.0], [False, True]), np.array([1, 0], dtype=np.int8))
 
 
 @pytest.mark.parametrize(

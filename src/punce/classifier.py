@@ -44,7 +44,7 @@ from punce.models.copies import about_copies
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
-from punce.models.known_rows import about_known
+from punce.models.known_rows import about_known, require_unknown
 from punce.models.network import check_device
 from punce.models.saved import Saved
 from punce.options import (
@@ -211,6 +211,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         require_positive_and_unlabelled(rows.codes, "y")
         if np.shape(X)[0] != len(labels):
             raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels; give one for each row")
+        require_unknown(rows)
         self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
@@ -368,7 +369,8 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         The mean of two AUCs of labelled against unlabelled rows: of the ranking, and of the calls of :meth:`predict`
         (0.5 for a model that calls nothing positive). With share π of positives among the unlabelled rows each is
         π/2 + (1 − π)·(true AUC), so that it orders models as true labels would. If you know π of these rows, give it
-        as `prior` and get the mean of the true AUCs. The classifier's own ``prior`` is not used: a search over
+        as `prior` and get the mean of the true AUCs, which chance (or rows of the fit) can bring above 1: it is not cut
+        off, because that would favour noise. The classifier's own ``prior`` is not used: a search over
         ``prior`` would only find the value that corrects most.
         """
         scores = self._scores(X)  # first: it says if there is no fit yet

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.errors import InputError, number_of
+from punce.row_numbers import floats_of, without_mask
 
 if TYPE_CHECKING:
     import torch
@@ -247,16 +248,6 @@ def _in_scikit_learns_words(y: Any, error: InputError) -> str:
     return str(error)
 
 
-def floats_of(given: Any, name: str) -> npt.NDArray[np.float64]:
-    """An argument of numbers, NaN where pandas has a missing value; refused by its name."""
-    is_pandas = isinstance(given, pd.Series | pd.api.extensions.ExtensionArray)
-    try:
-        found = given.to_numpy(dtype=np.float64, na_value=np.nan) if is_pandas else np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must hold numbers: {error}") from error
-    return found
-
-
 def row_weights(sample_weight: Any, labels: Labels) -> npt.NDArray[np.float64]:
     """One finite weight of at least 0 a row; some labelled and some unlabelled row must count."""
     weights = floats_of(sample_weight, "sample_weight")
@@ -322,6 +313,7 @@ def refuse_negatives(labels: npt.NDArray[Any] | torch.Tensor, who: str) -> None:
 def _one_dimensional(y: Any) -> pd.Series[Any]:
     if hasattr(y, "detach"):  # a torch tensor, without importing torch
         y = y.detach().cpu().numpy()
+    y = without_mask(y)
     if isinstance(y, pd.DataFrame):
         if y.shape[1] != 1:
             raise InputError(f"labels must be one column, got a frame with {y.shape[1]}: {list(y.columns)[:_SHOWN]}")

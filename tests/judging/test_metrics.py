@@ -225,6 +225,10 @@ def test_recall_does_not_claim_more_positives_than_rows_are_called() -> None:
         ({"scenario": "both"}, "scenario must be one of"),
         ({"confidence": 95}, "0 < confidence < 1"),
         ({"labelled_share": 1.5}, "labelled_share must lie"),
+        ({"target": "pop"}, "target must be one of"),
+        ({"threshold": math.nan}, "threshold is NaN"),
+        ({"positive_scores": np.ma.MaskedArray([1.0, 9.0], [False, True])}, "1 of 2 are NaN, first at row 1"),
+        ({"unlabelled_scores": ["a"]}, "unlabelled_scores must hold numbers"),
     ],
 )
 def test_bad_input_is_explained(change: dict[str, object], message: str) -> None:

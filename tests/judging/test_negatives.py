@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +72,23 @@ def test_negatives_move_the_prior_and_the_numbers_are_counted_on_them() -> None:
     t, f = (float((judged.held_out[name] >= 0.5).mean()) for name in ("positive", "negative"))
     share = metrics.population.prior
     assert metrics.population.accuracy.value == pytest.approx(share * t + (1 - share) * (1 - f), abs=0.02)
+
+
+def test_a_classifier_that_tells_the_classes_apart_is_not_said_to_tell_no_rows_apart() -> None:
+    """Five labelled positives do not stand out of unlabelled rows that are mostly positive, but of the negatives."""
+    rng = np.random.default_rng(0)
+    p, u = rng.normal(3, 1, 5), np.concatenate([rng.normal(3, 1, 300), rng.normal(0, 1, 100)])
+    own: dict[str, Any] = {"labelled_share": 0.01, "scenario": "single_set", "target": "population", "seed": 0}
+
+    def said(n: np.ndarray) -> str:
+        labels = np.repeat(np.array([1, 0, -1], dtype=np.int8), [len(p), len(u), len(n)])
+        first = given_prior(0.75, labels, "single_set")
+        scores = np.concatenate([p, u, n])
+        judged = judge(scores, labels, first, "accuracy", negative_share=0.1, sees_more=False, **own)
+        return " ".join(judged.warnings)
+
+    assert "tell rows apart" not in said(rng.normal(0, 1, 60))
+    assert "do not score higher than labelled negatives beyond chance" in said(rng.normal(3, 1, 60))
 
 
 def test_ordinary_metrics_are_right_where_labelled_positives_mislead_about_negatives() -> None:

@@ -146,6 +146,18 @@ def test_a_share_that_the_learned_scores_do_not_bear_out_has_a_reason() -> None:
     assert "do not score higher" in found.metrics.unknown
 
 
+def test_useless_scores_are_warned_of_where_the_share_was_known_before() -> None:
+    """A fit that ranked rows upside down said nothing, because columns before training had told the share."""
+    useless = np.random.default_rng(0).normal(size=400)
+    given = first_prior(None, np.array([1, 0, 0]), (0.3, 0.2, 0.4), "single_set")
+    for first in (estimate(0.2, 0.4), given):
+        found = _judged(first, useless, 7)
+        assert found.metrics.unknown
+        assert found.metrics.unknown in found.warnings
+    unknown = _judged(estimate(0.0, 1.0, "alike"), useless, 7)  # the prior's own warnings tell it, once
+    assert unknown.metrics.unknown not in unknown.warnings
+
+
 def test_copies_of_labelled_rows_bound_the_share_whatever_the_second_estimate_says() -> None:
     first = estimate(0.5, 0.6)
     first = dataclasses.replace(first, diagnostics={**first.diagnostics, "copies": 0.45})

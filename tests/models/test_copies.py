@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy.sparse import csr_matrix
 
 from punce.classifier import ClassifierWarning, PUClassifier
@@ -28,7 +29,10 @@ def as_table(x: np.ndarray) -> Any:
     return TableEncoder.fit(frame).unscaled(frame)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, as_table, lambda x: [str(row) for row in x]])
+KINDS = [np.asarray, as_table, lambda x: [str(row) for row in x], np.ndarray.tolist, pd.DataFrame, torch.from_numpy]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_copies_among_the_labelled_rows_are_told(kind: Any) -> None:
     assert about_copies(kind(rows_with(6)), LABELS).startswith("6 of 12 labelled rows are copies of another")
     assert about_copies(kind(rows_with(1)), LABELS) == ""  # one in twelve changes no number much
@@ -47,3 +51,12 @@ def test_a_fit_warns_of_them() -> None:
         model.fit(rows_with(6), LABELS)
     (said,) = [warning for warning in told if "are copies of another labelled row" in str(warning.message)]
     assert said.filename == __file__
+
+
+@pytest.mark.filterwarnings("ignore::punce.classifier.ClassifierWarning")  # these rows are noise
+def test_a_fit_takes_embeddings_as_a_list_of_lists() -> None:
+    """It ended in "AttributeError: 'list' object has no attribute 'casefold'", because a list was taken for texts."""
+    model = PUClassifier(kind="embedding", encoder="identity", risk="pupl", prior=0.4)
+    x = rows_with(1)
+    expected = model.fit(x, LABELS).scores_
+    np.testing.assert_allclose(model.fit(x.tolist(), LABELS).scores_, expected, atol=1e-6)

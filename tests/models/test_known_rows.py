@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from punce.classifier import PUClassifier
 from punce.columns.bins import Bins
+from punce.errors import InputError
 from punce.judging.ranking import auc_between
 from punce.models.tabular import MEMBERS, TabularPU, model
 from punce.models.tabular.model import stratified_folds
@@ -76,3 +78,14 @@ def test_known_negatives_do_not_spoil_the_chances_of_the_other_rows() -> None:
 
     without, with_them = (np.mean([log_loss(n, seed) for seed in range(3)]) for n in (0, 300))
     assert with_them < without
+
+
+@pytest.mark.parametrize("n_unknown", [0, 2])
+def test_rows_that_nearly_all_have_a_known_class_are_refused(n_unknown: int) -> None:
+    """With every unlabelled row judged it said that "odds must be finite numbers, one per unlabelled row"."""
+    labels = np.repeat([1, -1, 0], [10, 30, n_unknown])
+    judged = np.arange(len(labels)) >= 5
+    judged[len(labels) - n_unknown :] = False
+    labels = np.where(judged & (labels == 0), -1, labels)
+    with pytest.raises(InputError, match=f"{n_unknown} rows are of unknown class, beside 35 judged rows"):
+        PUClassifier().fit(np.random.default_rng(0).normal(size=(len(labels), 3)), labels, judged=judged)

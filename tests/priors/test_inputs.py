@@ -76,6 +76,22 @@ def test_shapes_must_agree() -> None:
         estimate_prior(None, data.labels)
 
 
+@pytest.mark.parametrize("translate", [lambda s: s.astype(str) + "x", lambda s: s + 1j])
+def test_scores_that_are_no_numbers_are_refused(translate: Any) -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="scores must hold numbers"):
+        estimate_prior(None, data.labels, scores=translate(data.X[:, 0]))
+
+
+def test_what_a_masked_array_hides_does_not_come_back() -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    with pytest.raises(InputError, match="scores hold 1 NaN"):
+        estimate_prior(None, data.labels, scores=np.ma.MaskedArray(data.X[:, 0], np.arange(40) == 3))
+    hidden = np.ma.MaskedArray(np.ones(40, dtype=int), data.labels == 0)
+    known = estimate_prior(None, data.labels, "bbe", scores=data.X[:, 0])
+    assert estimate_prior(None, hidden, "bbe", scores=data.X[:, 0]) == known
+
+
 def test_infinite_features_are_located() -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
     data.X[7, 1] = np.inf

@@ -52,13 +52,11 @@ def names(path: Path) -> dict[str, list[str]]:
 
 
 def inputs_of(path: Path, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """A frame as the documentation says to hand it over."""
-    columns = names(path)
-    texts = frame[columns["categories"]].astype(object)
-    given = {
-        "X": frame[columns["numbers"]].to_numpy(np.float64),
-        "categories": texts.where(texts.notna(), "").astype(str).to_numpy(object),
-    }
+    """A frame as the lines of the documentation hand it over."""
+    page = (Path(__file__).parents[2] / "docs" / "using.md").read_text(encoding="utf-8")
+    given: dict[str, Any] = {"frame": frame, "names": names(path)}
+    exec(page[page.index("X = frame[names") : page.index("label, probabilities = ")], given)
+    given = {name: given[name] for name in ("X", "categories")}
     return {name: values for name, values in given.items() if values.shape[1]}
 
 
@@ -193,6 +191,7 @@ def test_unknown_missing_and_respelled_categories_are_read_as_by_punce(of_orders
     frame = orders(40, 2)[0]
     frame.loc[::3, "colour"] = "purple"
     frame.loc[::4, "town"] = None
+    frame.loc[::5, "colour"] = " red "  # spaces that a CSV file may have
     frame["agreed"] = np.where(np.arange(40) % 2, "TRUE", "n")
     frame["level"] = frame["level"].astype(float)
     assert_same(of_orders, tmp_path / "m.onnx", frame)

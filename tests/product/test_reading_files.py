@@ -206,3 +206,14 @@ def test_what_holds_no_rows_is_refused(X: Any) -> None:
 def test_a_list_of_dictionaries_is_refused_with_what_makes_a_table_of_it() -> None:
     with pytest.raises(InputError, match=r"pandas.DataFrame\(X\) makes a table"):
         PUClassifier().fit([{"a": 1}, {"a": 2}], [1, 0])
+
+
+def test_a_column_of_vectors_is_refused_with_what_makes_a_matrix_of_it() -> None:
+    """The advice was to give kind='embedding', which had been given."""
+    with pytest.raises(InputError, match=r"np.stack\(X\) makes a matrix"):
+        PUClassifier(kind="embedding").fit(pd.Series([np.zeros(2), np.ones(2)]), [1, 0])
+
+
+def test_rows_of_different_lengths_are_refused_in_words_of_rows() -> None:
+    with pytest.raises(InputError, match="must all have the same length"):
+        PUClassifier(kind="embedding").fit([[1.0, 2.0], [1.0]], [1, 0])

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from punce.row_numbers import without_mask
+
 _LOOKED_AT = 50  # rows; reading all of a long column only to tell its kind would take time
 
 
@@ -17,8 +19,7 @@ def plain_rows(X: Any) -> Any:
     """Frames of other libraries as pandas', and anything else that says it is an array as one."""
     if isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:  # DataFrame.to_records, np.genfromtxt
         return pd.DataFrame({name: plain_rows(X[name]) for name in X.dtype.names})
-    if isinstance(X, np.ma.MaskedArray):
-        return _with_gaps(X)
+    X = without_mask(X)
     if isinstance(X, np.ndarray | pd.DataFrame | pd.Series | list | tuple):
         return X
     if issparse(X):
@@ -30,13 +31,6 @@ def plain_rows(X: Any) -> Any:
     if hasattr(X, "detach"):  # torch
         return X.detach().cpu().numpy()
     return np.asarray(X) if hasattr(X, "__array__") else X
-
-
-def _with_gaps(X: Any) -> Any:
-    """A masked array as a plain one, empty where it is masked: NumPy itself would bring back what is hidden."""
-    if not np.ma.is_masked(X):
-        return X.data
-    return X.astype(np.float64).filled(np.nan) if X.dtype.kind in "fiub" else X.astype(object).filled(None)
 
 
 def is_text(X: Any) -> bool:

@@ -201,7 +201,11 @@ def judge(
     )
     noted = [*priors.notes(len(p)), _missed(rule, calibrator, (p, u, n), mix)]
     if not metrics.unknown:  # which says it already, and more
-        noted.append(_about_collapse(p, u, calibrator, threshold))
+        # With few labelled rows and many positives among U, P against N shows what P against U cannot.
+        by = (n, "labelled negatives") if metrics.basis == "pnu" else (u, "unlabelled ones")
+        noted.append(_about_collapse(p, *by, calibrator, threshold))
+    elif not priors.used.reason:  # that one is among the warnings of the prior
+        noted.append(metrics.unknown)
     prior = priors.told(population if scenario == "single_set" else None, metrics.unknown)
     own, said = {"positive": p, "unlabelled": u}, tuple(filter(None, noted))
     return Judgement(prior, priors.second, priors.both, calibrator, threshold, held_out, own, metrics, said)
@@ -256,9 +260,9 @@ class _Priors:
         )
 
 
-def _about_collapse(p: Floats, u: Floats, calibrator: PUCalibrator, threshold: float) -> str:
+def _about_collapse(p: Floats, others: Floats, who: str, calibrator: PUCalibrator, threshold: float) -> str:
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
-    reason = collapse_reason(p, u, float(cut))
+    reason = collapse_reason(p, others, float(cut), who)
     return f"the classifier does not tell rows apart: {reason}" if reason else ""
 
 

@@ -49,7 +49,7 @@ from punce.judging.ranking import (
     score_pair,
 )
 from punce.notebook import html_table
-from punce.scenario import Scenario, Target, check_prior, check_scenario
+from punce.scenario import Scenario, Target, check_prior, check_scenario, check_target
 
 Basis = Literal["pu", "pnu"]
 
@@ -182,6 +182,9 @@ def pu_metrics(
     """
     p, u = score_pair(positive_scores, unlabelled_scores)
     prior = check_prior(prior, open_interval=True)
+    check_target(target)
+    if np.isnan(threshold):  # nothing is above NaN: a recall of 0 would come of it
+        raise InputError("threshold is NaN; give the score above which a row is called positive")
     _check_draws(confidence, n_draws)
     labelled_share = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
     n = np.empty(0) if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)

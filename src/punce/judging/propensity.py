@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from punce.errors import InputError
 from punce.judging.used_prior import FEWEST_LABELLED, GivenPrior
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, floats_of
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
+from punce.row_numbers import floats_of
 from punce.scenario import Scenario, label_frequency
 
 Floats = npt.NDArray[np.float64]

@@ -15,6 +15,7 @@ from scipy.stats import norm
 from punce.errors import InputError
 from punce.judging.estimates import Estimate, estimate_of, squared_error
 from punce.labels import NEGATIVE, POSITIVE, Labels
+from punce.row_numbers import floats_of
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
@@ -135,10 +136,16 @@ def prior_draws(
     return np.concatenate([[prior], np.clip(draws, 1e-6, 1 - 1e-6)])
 
 
-def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.ArrayLike, threshold: float = 0.0) -> str:
+def collapse_reason(
+    positive_scores: npt.ArrayLike,
+    unlabelled_scores: npt.ArrayLike,
+    threshold: float = 0.0,
+    others: str = "unlabelled ones",
+) -> str:
     """How a classifier has stopped telling rows apart; empty when it has not.
 
-    Scores that are all equal, all on one side of the threshold, or no higher for labelled rows.
+    Scores that are all equal, all on one side of the threshold, or no higher for labelled rows. `others` are the rows
+    in the place of unlabelled ones, in words.
     """
     p, u = score_pair(positive_scores, unlabelled_scores)
     both = np.concatenate([p, u])
@@ -147,14 +154,12 @@ def collapse_reason(positive_scores: npt.ArrayLike, unlabelled_scores: npt.Array
         return "every row has the same score"
     if share_p == share_u and share_p in (0.0, 1.0):
         return "every row is called positive" if share_p else "no row is called positive"
-    return "" if is_beyond_chance(p, u) else "labelled rows do not score higher than unlabelled ones beyond chance"
+    return "" if is_beyond_chance(p, u) else f"labelled rows do not score higher than {others} beyond chance"
 
 
 def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> Floats:
     """One non-empty column of numbers without NaN, and without infinity unless `finite` is False. Shape: (n,)."""
-    if hasattr(values, "detach"):  # a torch tensor, without importing torch
-        values = values.detach().cpu().numpy()
-    column = np.asarray(values, dtype=np.float64)
+    column = floats_of(values, name)
     if column.ndim != 1 or len(column) == 0:
         raise InputError(f"{name} must be a non-empty column of numbers, got shape {column.shape}")
     bad = np.flatnonzero(~np.isfinite(column) if finite else np.isnan(column))

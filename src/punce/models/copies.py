@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
 
 from punce.columns.encoder import EncodedTable
+from punce.columns.given import is_text
 from punce.data.row_hashes import Hashes, about_repeated, count_duplicates, hash_array, hash_texts
 from punce.labels import POSITIVE, Labels
 
@@ -16,8 +19,8 @@ def about_copies(rows: Any, labels: Labels) -> str:
 
     `rows` are those of :meth:`~punce.models.route.Route.prepare`. Sparse rows are not compared. Shape: labels (n,).
     """
-    values = rows.values if isinstance(rows, EncodedTable) else rows
-    if not isinstance(values, np.ndarray | list):
+    values = _comparable(rows)
+    if values is None:
         return ""
 
     def unlabelled() -> int:
@@ -28,5 +31,15 @@ def about_copies(rows: Any, labels: Labels) -> str:
     return about_repeated(_hashes(some), unlabelled)
 
 
-def _hashes(rows: Any) -> Hashes:
+def _comparable(rows: Any) -> npt.NDArray[Any] | list[str] | None:
+    """Rows as texts or as an array, whatever holds them: a list of vectors, a frame, a tensor. None: not compared."""
+    if isinstance(rows, list) and is_text(rows):
+        return rows
+    if issparse(rows):
+        return None
+    values = rows.values if isinstance(rows, EncodedTable) else np.asarray(rows)
+    return None if values.dtype == object else values  # whose bytes are addresses
+
+
+def _hashes(rows: npt.NDArray[Any] | list[str]) -> Hashes:
     return hash_array(rows) if isinstance(rows, np.ndarray) else hash_texts(rows)

@@ -34,12 +34,20 @@ def kind_of(X: Any) -> Kind:
 
 
 def check_rows(X: Any) -> None:
-    """Refuse what no route reads: complex matrices, no rows, no columns."""
-    shape = np.shape(X)
+    """Refuse what no route reads: complex matrices, no rows, no columns, rows of different lengths."""
+    try:
+        shape = np.shape(X)
+    except ValueError as error:  # NumPy's own words are about arrays, and a list has none
+        raise InputError(f"the rows of X must all have the same length, and do not: {error}") from error
     if shape == ():
         raise InputError(f"X must hold rows: a table, a matrix, images or a list of texts, got {type(X).__name__}")
     if isinstance(X, list | tuple) and len(X) and isinstance(X[0], dict):
         raise InputError("X is a list of dictionaries, not rows; pandas.DataFrame(X) makes a table of them")
+    if isinstance(X, pd.Series) and X.dtype == object and len(X) and isinstance(X.iloc[0], list | tuple | np.ndarray):
+        raise InputError(
+            "X is one column that holds a vector in each row; np.stack(X) makes a matrix of it, which "
+            "kind='embedding' takes for embeddings"
+        )
     if len(shape) == 2 and shape[1] == 0:
         raise InputError(f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if np.size(shape) and shape[0] == 0:

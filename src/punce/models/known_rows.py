@@ -8,8 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+from punce.errors import InputError, number_of
+from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.route import LEARNED_FROM_KNOWN
+from punce.options import FEWEST_FOR_ENSEMBLE
+
+
+def require_unknown(rows: RowLabels) -> None:
+    """Refuse rows of which (nearly) all classes are known: models are fitted on a part of the others each."""
+    unknown = int(((rows.labels == UNLABELLED) & (rows.truths == 0)).sum())
+    if rows.counts and unknown < FEWEST_FOR_ENSEMBLE:
+        few = number_of(unknown, "row is", "rows are")
+        raise InputError(
+            f"{few} of unknown class, beside {' and '.join(f'{n} {name}' for name, n in rows.counts.items())}; PU "
+            f"learning needs at least {FEWEST_FOR_ENSEMBLE} that nobody has looked up (use an ordinary classifier)"
+        )
 
 
 def about_known(ran: dict[str, Any], counts: dict[str, int]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from punce.priors.copies import Copies, find_copies
 from punce.priors.crossfit import OutOfFold, check_classifier, default_classifier, out_of_fold
 from punce.priors.features import Float, Rows, as_rows
 from punce.priors.result import RawEstimate
+from punce.row_numbers import floats_of
 
 
 class Scores(NamedTuple):
@@ -191,9 +192,7 @@ def _codes(labels: Any) -> npt.NDArray[np.int8]:
 
 
 def _checked_scores(scores: Any, expected: int) -> Float:
-    if hasattr(scores, "detach"):
-        scores = scores.detach().cpu().numpy()
-    values = np.asarray(scores, dtype=np.float64)
+    values = floats_of(scores, "scores")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
