@@ -62,6 +62,16 @@ def biased_page(found: Mapping[str, Any]) -> str:
             "85 %",
         ],
     ]
+    opened = found["open"]["quick"]
+    rows += [
+        [
+            f"false alarms with random labels on {opened['tables']} other open tables, {n} labels",
+            "",
+            _share(alarms),
+            "at most 5 %",
+        ]
+        for n, alarms in sorted(opened["alarms"].items(), key=lambda pair: int(pair[0]))
+    ]
     by = {
         word: ", ".join(f"{name} {_share(own)}" for name, own in quick[f"strong_noticed_by_{word}"].items())
         for word in ("mechanism", "set")
@@ -73,6 +83,9 @@ def biased_page(found: Mapping[str, Any]) -> str:
             "",
             rows_of(["", "all sets", "sets not designed on", "goal"], rows),
             "",
+            f"- False alarms on the other open tables (seeds {opened['seeds'][0]} to {opened['seeds'][-1]}): "
+            + ", ".join(f"{name} {_share(own)}" for name, own in opened["by_set"].items())
+            + ".",
             f"- Strong bias noticed, by mechanism: {by['mechanism']}. By set: {by['set']}.",
             f"- The widened intervals of accuracy are {quick['noticed']['accuracy_width']:.2f} wide on average.",
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ def rows() -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.fixture(scope="module")
 def fitted(rows: tuple[pd.DataFrame, np.ndarray]) -> PUClassifier:
     return PUClassifier(prior=0.3).fit(*rows)
+
+
+def test_no_column_is_said_to_matter_where_the_scores_tell_nothing(
+    fitted: PUClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert telling_columns_in_words(fitted).startswith("strong")
+    monkeypatch.setattr(fitted, "metrics_", replace(fitted.metrics_, unknown="labelled rows do not score higher"))
+    assert shown_importances(fitted) is None
+    assert telling_columns_in_words(fitted) == ""
 
 
 def test_importances_name_the_columns_that_matter(fitted: PUClassifier) -> None:

@@ -7,15 +7,16 @@ between them, and the preference of whoever labelled usually has none. So the ch
 guessed positives must be alike: neither the scores nor a new regression may tell them apart (Mann-Whitney; the idea of
 Teisseyre et al. 2024), and the guess must not be far larger than an estimated prior, which rests on the labels.
 
-Overlapping classes have no gap: there the check stays silent. A whole group of positives that lies apart and has no
-label looks like negatives, to any test.
+Where the classes meet inside a group and not at its gap, labels at random look the same, and the check fires as well:
+it names both explanations. Overlapping classes have no gap: there it stays silent. A whole group of positives that lies
+apart and has no label looks like negatives, to any test.
 
 Images, texts and embeddings are looked at along their leading directions. Their rows often fall into many groups (ten
 digits, kinds of objects), and a gap between two of these says nothing about the classes: only a far clearer one counts.
 
 The limits were set on normal classes and on Spambase, Landsat, Mushroom, digits and breast cancer, so that at most 5 %
-of random labellings fire there; that of directions on frozen features of CIFAR-10, digits and MNIST. On other sets it
-can be more. docs/labels.md has the figures, and what is missed.
+of random labellings fire there; that of directions on frozen features of CIFAR-10, digits and MNIST. On other tables it
+is more (benchmarks/biased.py --open). docs/labels.md has the figures, and what is missed.
 """
 
 from __future__ import annotations
@@ -231,10 +232,11 @@ def _sentence(check: LabellingCheck, prior: PriorEstimate) -> str:
     # A share that a person or judged rows gave rests on no label: it is not widened, and nothing here contradicts it.
     share = "" if is_given(prior) else f", and up to {most:.0%} of them may be positive"
     return (
-        "the labelled rows do not look like a random sample of the positives: "
-        f"{check.share:.0%} of the unlabelled rows form a group with them, but differ from them within it. The quality "
-        f"holds for positives like the labelled ones; over all unlabelled rows accuracy may be as low as {low:.2f}"
-        f"{share}. Judge some rows (punce review), or set labelling='biased' (--labelling biased)"
+        "the labelled rows may be no random sample of the positives: "
+        f"{check.share:.0%} of the unlabelled rows form a group with them, but differ from them within it. Either the "
+        "labels prefer some positives, or part of the group is negative; the rows cannot tell which. In the first case "
+        f"accuracy over all unlabelled rows may be as low as {low:.2f}{share}. Judge some rows (punce review), or, if "
+        "you know that some were preferred, set labelling='biased' (--labelling biased)"
     )
 
 

@@ -25,8 +25,11 @@ _NAME, _VALUE = 60, 40
 
 
 def shown_importances(classifier: PUClassifier) -> Importances | None:
-    """The columns that matter most; None where there are none to measure."""
-    if not hasattr(classifier, "importances_"):
+    """The columns that matter most; None where there are none to measure, or the scores tell nothing.
+
+    Of scores that tell nothing some column always seems to matter, by chance.
+    """
+    if not hasattr(classifier, "importances_") or classifier.metrics_.unknown:
         return None
     measured = classifier.importances_
     columns = tuple(
