@@ -66,6 +66,7 @@ N_LABELLED = (500, 100)
 MOST_UNLABELLED = 3_000
 FEWEST_HIDDEN = 30  # positives that must be left among the unlabelled rows
 STRONG = 0.03
+LIMITS = (FIRES_FROM, 2.0, 2.5, 3.0)  # of the evidence: what another one would have brought
 LINES = RESULTS / "biased.jsonl"
 MODELS = ("quick", "default", "quick biased")
 KEYS = ["model", "set", "mechanism", "n_labelled", "seed"]
@@ -220,6 +221,24 @@ def open_alarms(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def by_limit(uci: pd.DataFrame, others: pd.DataFrame) -> list[dict[str, Any]]:
+    """Strong bias noticed on the UCI sets, and false alarms there and on the other open tables, for each limit."""
+    is_random = uci["mechanism"] == "random"
+    groups = {
+        "noticed": uci[~is_random & (uci["accuracy"] - uci["true_accuracy"] > STRONG)],
+        "alarms": uci[is_random],
+        "open_alarms": others,
+    }
+    return [
+        {"limit": limit}
+        | {
+            name: {str(n): share(rows["evidence"][rows["n_labelled"] == n] >= limit) for n in N_LABELLED}
+            for name, rows in groups.items()
+        }
+        for limit in LIMITS
+    ]
+
+
 def summary(table: pd.DataFrame) -> dict[str, Any]:
     """False alarms, how much strong bias is noticed, and whether intervals hold the truth after that."""
     table = table.copy()
@@ -299,6 +318,8 @@ def main() -> None:
     is_open = table["set"].isin(OPEN)
     result: dict[str, Any] = {"not_designed_on": list(NOT_DESIGNED_ON)}
     result["open"] = {str(model): open_alarms(rows) for model, rows in table[is_open].groupby("model")}
+    quick_rows = table["model"] == "quick"
+    result["by_limit"] = by_limit(table[quick_rows & ~is_open], table[quick_rows & is_open])
     table = table[~is_open]
     result |= {str(model): summary(rows) for model, rows in table.groupby("model") if model != "quick biased"}
     result["labelling"] = gain(table)

@@ -88,8 +88,26 @@ def biased_page(found: Mapping[str, Any]) -> str:
             + ".",
             f"- Strong bias noticed, by mechanism: {by['mechanism']}. By set: {by['set']}.",
             f"- The widened intervals of accuracy are {quick['noticed']['accuracy_width']:.2f} wide on average.",
+            "",
+            _limits(found["by_limit"]),
         ]
     )
+
+
+def _limits(found: list[Mapping[str, Any]]) -> str:
+    """What another limit of the evidence would bring, with 100 and 500 labels."""
+
+    def both(figures: Mapping[str, Any]) -> str:
+        return ", ".join(f"{100 * figures[n][0]:.0f} %" for n in ("100", "500"))
+
+    heads = [
+        "evidence from which it fires; each figure for 100, 500 labels",
+        "strong bias noticed",
+        "false alarms",
+        "false alarms on the other open tables",
+    ]
+    rows = [[f"{own['limit']:g}", *(both(own[name]) for name in ("noticed", "alarms", "open_alarms"))] for own in found]
+    return rows_of(heads, rows)
 
 
 SETS = {
