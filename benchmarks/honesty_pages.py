@@ -62,16 +62,18 @@ def biased_page(found: Mapping[str, Any]) -> str:
             "85 %",
         ],
     ]
-    opened = found["open"]["quick"]
     rows += [
         [
-            f"false alarms with random labels on {opened['tables']} other open tables, {n} labels",
+            f"false alarms with random labels on {own['tables']} other open tables, {n} labels{who}",
             "",
             _share(alarms),
             "at most 5 %",
         ]
-        for n, alarms in sorted(opened["alarms"].items(), key=lambda pair: int(pair[0]))
+        for model, who in (("quick", ""), ("default", ", scores of the default itself, one seed"))
+        for own in (found["open"][model],)
+        for n, alarms in sorted(own["alarms"].items(), key=lambda pair: int(pair[0]))
     ]
+    opened = found["open"]["quick"]
     by = {
         word: ", ".join(f"{name} {_share(own)}" for name, own in quick[f"strong_noticed_by_{word}"].items())
         for word in ("mechanism", "set")
