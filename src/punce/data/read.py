@@ -16,7 +16,8 @@ import pandas as pd
 
 from punce.columns.number_forms import NumberForms, checked_decimal
 from punce.data.embeddings import check_features, read_npy, read_npz
-from punce.data.image_files import ImageFiles, image_files, read_folder, usual_label
+from punce.data.image_files import ImageFiles, image_files
+from punce.data.image_folder import read_folder, usual_label
 from punce.data.reading_options import check_reading
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
