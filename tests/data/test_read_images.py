@@ -316,6 +316,17 @@ def test_bad_tables_of_labels_are_refused(rows: dict[str, object], header: str, 
         read(folder, "label")
 
 
+def test_images_to_score_do_not_need_the_table_beside_them(tmp_path: Path) -> None:
+    """It may be about something else, or name files that were moved away; labels are not asked for."""
+    _csv(_folder(tmp_path, 2), {"gone.png": 1, "0.png": 0}, "name,price")
+    data = stream(tmp_path)
+    (batch,) = data.batches()
+    assert batch.ids.tolist() == ["0.png", "1.png"]
+    assert data.notes[0].startswith("labels.csv is not used: ")
+    with pytest.raises(InputError, match="names 1 file that is no image"):
+        read(tmp_path, labels=tmp_path / "labels.csv", label="price")
+
+
 def test_several_csv_files_need_a_name(tmp_path: Path) -> None:
     table = _csv(_folder(tmp_path), {"0.png": 1})
     (tmp_path / "other.csv").write_text("file,label\n")

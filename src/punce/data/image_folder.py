@@ -90,6 +90,8 @@ def _with_labels(
     if table is None and (found := _only_csv(folder, label)) is not None:
         # Where no column is asked for, a CSV may be about anything, and says less than subfolders.
         table = found if label is not None or (_file_column(found) and not is_sorted) else None
+        if table is not None and label is None:
+            return _in_order_of(folder, names, table, setting)
     if table is not None:
         return _from_table(folder, names, table, label, named, setting)
     if is_sorted:
@@ -105,6 +107,17 @@ def _with_labels(
             "or sort the images into the subfolders labelled/ and unlabelled/ (and negative/, if some are known)"
         )
     return names, None, ()
+
+
+def _in_order_of(
+    folder: Path, names: list[str], table: Path, setting: Setting
+) -> tuple[list[str], None, tuple[str, ...]]:
+    """Images to be scored, in the order of a table that nobody named: it may be about something else."""
+    try:
+        listed, _, notes = _from_table(folder, names, table, None, {}, setting)
+    except InputError as error:
+        return names, None, (f"{table.name} is not used: {error}",)
+    return listed, None, notes
 
 
 def _refuse_linked(folder: Path) -> None:
