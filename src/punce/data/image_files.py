@@ -194,7 +194,7 @@ def _spread(names: Sequence[str]) -> Sequence[str]:
     return names[:: max(1, -(-len(names) // _PROBED))]
 
 
-def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
+def _headers(folder: Path, names: Sequence[str]) -> tuple[set[tuple[int, int]], set[str]]:
     """Sizes and colour modes of some images, from their headers alone."""
     from PIL import Image
 
