@@ -323,6 +323,7 @@ def test_images_to_score_do_not_need_the_table_beside_them(tmp_path: Path) -> No
     (batch,) = data.batches()
     assert batch.ids.tolist() == ["0.png", "1.png"]
     assert data.notes[0].startswith("labels.csv is not used: ")
+    assert batch.notes == ()  # punce predict said it twice
     with pytest.raises(InputError, match="names 1 file that is no image"):
         read(tmp_path, labels=tmp_path / "labels.csv", label="price")
 

@@ -151,7 +151,8 @@ def stream(
 
 def _batches(data: UserData, request: Request, size: int) -> Iterator[UserData]:
     """The rows in batches; each batch of images is looked at on its own, and then forgotten."""
-    for batch in data.batches(size):
+    for whole in data.batches(size):
+        batch = replace(whole, notes=())  # those of the data are told once, by the stream
         if request.look is not None and isinstance(batch.features, ImageFiles):
             batch = replace(batch, features=batch.features[:])  # what is found out is not kept with the others
             request.look(batch.features)
