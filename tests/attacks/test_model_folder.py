@@ -9,12 +9,15 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
 
 from punce import PUClassifier
 from punce.errors import PunceError
+from punce.judging.shift import SeenScores, count
+from punce.models.portfolio.model import Portfolio
 from punce.storage.model_file import ModelFileError
 from tests.attacks.folders import STORED, Parts, rows_for, stored, write_folder
 
@@ -149,6 +152,43 @@ def test_names_in_the_configuration_are_looked_up_in_catalogues_and_never_import
         refused(tmp_path / "model", with_content("table", parameters=parameters))
     parameters = {**json.loads(stored("table").text)["parameters"], "__class__": path, "callback": path}
     refused(tmp_path / "model", with_content("table", parameters=parameters), "not a model")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("calibrator", "logits"), []),
+        (("calibrator", "logits", 0), float("nan")),
+        (("calibrator", "scores", 0), 1e300),  # not in order
+        (("calibrator", "prior"), float("nan")),
+        (("n_features",), "x"),
+    ],
+)
+def test_numbers_in_the_text_that_mean_nothing_are_refused_before_a_row_is_scored(
+    tmp_path: Path, place: tuple[Any, ...], value: object
+) -> None:
+    content = json.loads(stored("table").text)
+    tree = content
+    for name in place[:-1]:
+        tree = tree[name]
+    tree[place[-1]] = value
+    refused(tmp_path / "model", Parts(json.dumps(content).encode(), stored("table").tensors), "is not a model")
+
+
+@pytest.mark.parametrize("wild", [float("nan"), -1.0, 1e300])
+@pytest.mark.parametrize("name", ["positive", "unlabelled"])
+def test_counts_of_probabilities_that_are_none_are_refused(name: str, wild: float) -> None:
+    good = SeenScores(count(np.full(10, 0.9)), count(np.full(30, 0.2)), (0.3, 0.2, 0.4), 0.25, 0.3).to_json()
+    SeenScores.from_json(good)
+    with pytest.raises(ValueError, match="numbers of rows"):
+        SeenScores.from_json({**good, name: [wild, *good[name][1:]]})
+
+
+@pytest.mark.parametrize("change", [{"scales": []}, {"folds": 0, "scales": []}, {"weight": float("nan")}])
+def test_candidates_without_scores_are_refused(change: dict[str, Any]) -> None:
+    member = {"features": "raw", "head": "taught_linear", "folds": 0, "scales": [[0.0, 1.0]], "weight": 1.0, **change}
+    with pytest.raises(ValueError, match="scale"):
+        Portfolio.from_state({}, {"readers": [], "members": [member]})
 
 
 @pytest.mark.parametrize("name", STORED)

@@ -89,6 +89,13 @@ def test_no_path_leads_to_a_file(client: Client, path: str) -> None:
     assert "root:" not in str(content)
 
 
+def test_an_address_that_is_none_is_no_bug(client: Client) -> None:
+    host = f"127.0.0.1:{client.server.server_port}"
+    answer = raw(client, f"GET http://[ HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+    assert answer.split()[1] == b"400"
+    assert b"bug" not in answer
+
+
 @pytest.mark.parametrize("length", ["-1", "1e9", "9" * 5000, "0x10", "²", "", "5, 5", str(1 << 40)])
 def test_lengths_that_are_none(client: Client, length: str) -> None:
     head = (

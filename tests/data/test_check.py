@@ -285,6 +285,11 @@ def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
     report = check(dataclasses.replace(data, features=large))
     (found,) = (finding for finding in report.findings if finding.code == "non_finite")
     assert found.message == "2 rows hold NaN, infinity or numbers beyond ±1e+15, first rows 5, 6"
+    half = np.clip(values, -9, 9).astype(np.float16)  # in which 1e15 is infinite, and so no bound
+    half[8, 1] = np.inf
+    report = check(dataclasses.replace(data, features=half))
+    (found,) = (finding for finding in report.findings if finding.code == "non_finite")
+    assert found.message == "1 row holds NaN or infinity, first rows 8"
 
 
 def test_texts_empty_and_equal() -> None:

@@ -80,6 +80,37 @@ def test_mixed_sizes_and_modes_come_to_one_form(tmp_path: Path) -> None:
     assert read(tmp_path, image_size=32).load().shape == (3, 3, 32, 32)
 
 
+def test_one_colour_image_far_down_the_list_keeps_the_colours(tmp_path: Path) -> None:
+    """Only headers of 256 images are read: not of the first ones, which may all be scans in labelled/."""
+    for k in range(300):
+        _picture(tmp_path / "labelled" / f"{k}.png", k, (4, 4), "L")
+        _picture(tmp_path / "unlabelled" / f"{k}.png", k, (5, 4))
+    assert read(tmp_path).features.form_shape == (3, 64, 64)
+
+
+def test_what_is_drawn_black_on_transparent_ground_is_seen(tmp_path: Path) -> None:
+    drawn = np.zeros((8, 8, 4), dtype=np.uint8)  # black below the transparent parts, too
+    drawn[:, :4, 3] = 255
+    Image.fromarray(drawn, "RGBA").save(tmp_path / "a.png")
+    pixels = read(tmp_path).load()[0]
+    assert pixels[:, :, :4].max() == 0
+    assert pixels[:, :, 4:].min() == 255
+
+
+@pytest.mark.parametrize("form", ["pgm", "png", "tif"])
+def test_dark_images_of_sixteen_bits_stay_dark(form: str, tmp_path: Path) -> None:
+    """Pillow reads those of PGM as 32 bits, of which each image was brought to its own range."""
+    for name, value in (("dark", 6_425), ("light", 64_250)):
+        values = np.full((8, 8), value, dtype=np.uint16)
+        path = tmp_path / f"{name}.{form}"
+        if form == "pgm":
+            path.write_bytes(b"P5\n8 8\n65535\n" + values.astype(">u2").tobytes())
+        else:
+            Image.fromarray(values).save(path)
+    dark, light = read(tmp_path).load()
+    assert (int(dark.max()), int(light.max())) == (25, 250)
+
+
 def test_grey_folders_stay_grey_and_deep_grey_is_scaled(tmp_path: Path) -> None:
     deep = np.linspace(0, 65_535, 64).reshape(8, 8).astype(np.uint16)
     Image.fromarray(deep).save(tmp_path / "deep.png")
@@ -92,14 +123,17 @@ def test_grey_folders_stay_grey_and_deep_grey_is_scaled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("top", "told"), [(4_095, True), (16_383, False), (65_535, False), (0, False)])
-@pytest.mark.parametrize("form", ["tif", "png"])
+@pytest.mark.parametrize("form", ["tif", "png", "pgm"])
 def test_deep_grey_that_fills_only_twelve_bits_is_told(top: int, told: bool, form: str, tmp_path: Path) -> None:
     """A camera's 12 bits in 16: such an image is read as nearly black, 0 to 15."""
     _picture(tmp_path / "plain.png", 1, (8, 8), "L")
     (tmp_path / "spoilt.tif").write_bytes(b"II*")
     for k in range(2):
         deep = np.linspace(0, top, 64).round().reshape(8, 8).astype(np.uint16)
-        Image.fromarray(deep).save(tmp_path / f"deep{k}.{form}")
+        if form == "pgm":
+            (tmp_path / f"deep{k}.pgm").write_bytes(b"P5\n8 8\n65535\n" + deep.astype(">u2").tobytes())
+        else:
+            Image.fromarray(deep).save(tmp_path / f"deep{k}.{form}")
     found = [finding for finding in check(read(tmp_path)).findings if finding.code == "dark_images"]
     assert len(found) == told
     if told:
@@ -127,6 +161,15 @@ def test_turned_photographs_are_set_upright(tmp_path: Path) -> None:
     exif[0x0112] = 3  # upside down
     picture.save(tmp_path / "a.png", exif=exif)
     assert read(tmp_path).load()[0, 0, -1].mean() > 200
+
+
+def test_deep_grey_is_set_upright_too(tmp_path: Path) -> None:
+    values = np.zeros((8, 8), dtype=np.uint16)
+    values[:2] = 65_535
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    Image.fromarray(values).save(tmp_path / "a.png", exif=exif)
+    assert read(tmp_path).load()[0, 0, -1].min() == 255
 
 
 def test_a_folder_streams_in_batches(tmp_path: Path) -> None:
@@ -203,6 +246,43 @@ def test_pipes_and_devices_among_pictures_are_not_read(tmp_path: Path) -> None:
     assert read(tmp_path).ids.tolist() == ["0.png", "1.png", "2.png"]
 
 
+def test_what_programs_keep_in_hidden_folders_is_no_row(tmp_path: Path) -> None:
+    _folder(tmp_path / "labelled", 2)
+    _folder(tmp_path / "unlabelled", 3)
+    _folder(tmp_path / "unlabelled" / ".thumbnails", 4)
+    _folder(tmp_path / ".ipynb_checkpoints", 4)
+    assert len(read(tmp_path)) == 5
+
+
+def test_images_that_are_not_read_and_linked_folders_are_told(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "pictures", 2)
+    for name in ("a.HEIC", "b.heic", "c.svg", "notes.txt"):
+        (folder / name).write_text("")
+    Image.new("RGB", (16, 16)).save(folder / "d.jfif", "JPEG")
+    (folder / "more").symlink_to(_folder(tmp_path / "elsewhere", 3))
+    data = read(folder)
+    assert data.ids.tolist() == ["0.png", "1.png", "d.jfif"]
+    kinds, links = data.notes
+    assert kinds.startswith("3 files are images of kinds that are not read and left out (2 .heic, 1 .svg)")
+    assert links.startswith("1 link to a folder is not followed, first ['more']")
+
+
+def test_a_linked_folder_of_labelled_images_is_refused(tmp_path: Path) -> None:
+    _folder(tmp_path / "pictures" / "unlabelled", 3)
+    (tmp_path / "pictures" / "labelled").symlink_to(_folder(tmp_path / "elsewhere", 3))
+    with pytest.raises(InputError, match="labelled is a link, and links to folders are not followed"):
+        read(tmp_path / "pictures")
+
+
+def test_names_are_the_same_however_their_letters_are_composed(tmp_path: Path) -> None:
+    """Archives made on a Mac hold u and two dots where a table of labels has ü."""
+    _picture(tmp_path / "u\u0308.png", 0)
+    _picture(tmp_path / "b.png", 1)
+    _csv(tmp_path, {"\u00fc.png": 1, "b.png": 0})
+    data = read(tmp_path, "label")
+    assert dict(zip(data.ids, data.labels, strict=True)) == {"u\u0308.png": 1, "b.png": 0}  # type: ignore[arg-type]
+
+
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(InputError, match=r"holds no image files .* and no \.parquet files"):
@@ -221,6 +301,7 @@ def test_a_label_without_a_csv_says_how_to_give_labels(tmp_path: Path) -> None:
     [
         ({"0.png": 1, "gone.png": 0}, "file,label", r"names 1 file that is no image.*gone\.png"),
         ({"../secret.png": 1}, "file,label", "no image in"),
+        ({"0.png": 1, "": 0}, "file,label", "1 line without a file name in the column 'file'"),
         ({"0.png": 1, "./0.png": 0}, "file,label", "names files twice"),
         ({"0.png": 1}, "picture,label", "no column for the file names"),
         ({"0.png": 1}, "file,labl", "no column 'label'; did you mean 'labl'"),
@@ -233,6 +314,18 @@ def test_bad_tables_of_labels_are_refused(rows: dict[str, object], header: str, 
     _csv(folder, rows, header)
     with pytest.raises(InputError, match=message):
         read(folder, "label")
+
+
+def test_images_to_score_do_not_need_the_table_beside_them(tmp_path: Path) -> None:
+    """It may be about something else, or name files that were moved away; labels are not asked for."""
+    _csv(_folder(tmp_path, 2), {"gone.png": 1, "0.png": 0}, "name,price")
+    data = stream(tmp_path)
+    (batch,) = data.batches()
+    assert batch.ids.tolist() == ["0.png", "1.png"]
+    assert data.notes[0].startswith("labels.csv is not used: ")
+    assert batch.notes == ()  # punce predict said it twice
+    with pytest.raises(InputError, match="names 1 file that is no image"):
+        read(tmp_path, labels=tmp_path / "labels.csv", label="price")
 
 
 def test_several_csv_files_need_a_name(tmp_path: Path) -> None:

@@ -227,7 +227,10 @@ def test_a_column_of_lists_may_be_read_as_embeddings(tmp_path: Path) -> None:
     assert (np.concatenate([batch.features for batch in batches]) == rows).all()
     frame.at[3, "vector"] = np.zeros(2, dtype=np.float32)
     frame.to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="lists of numbers of one length in column 'vector'"):
+    frame.at[4, "vector"] = None
+    frame.to_parquet(tmp_path / "t.parquet")
+    seen = r"of one length in column 'vector'; there are lists of 2 numbers, 3 numbers, and 1 row without a list"
+    with pytest.raises(InputError, match=seen):
         read(tmp_path / "t.parquet", "label", kind="embedding")
 
 

@@ -107,8 +107,10 @@ class _Tally:
         self._hashes.append(hash_array(values))
         if batch.kind != "embedding":
             return
+        is_half = values.dtype == np.float16  # in which the bound itself would be infinite
+        largest = float(np.finfo(np.float16).max) if is_half else LARGEST_EMBEDDING
         # False for NaN, too. Not the absolute values, which are a copy of all rows.
-        usable = np.asarray(((values <= LARGEST_EMBEDDING) & (values >= -LARGEST_EMBEDDING)).all(axis=1))
+        usable = np.asarray(((values <= largest) & (values >= -largest)).all(axis=1))
         self._non_finite.extend(str(name) for name in batch.ids[~usable])
         self._too_large = self._too_large or bool(np.isfinite(values[~usable]).all(axis=1).any())
         if batch.labels is not None:

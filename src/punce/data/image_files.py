@@ -1,32 +1,24 @@
-"""A folder of images: its files, decoded when asked for, as the folder may be larger than memory, and its labels.
-
-Labels come from a CSV (file, label) or from ``labelled/`` and ``unlabelled/`` subfolders.
-"""
+"""Images in a folder, decoded when asked for, as the folder may be larger than memory."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from punce.columns.kinds import missing_column
-from punce.data.tables import form_of, open_table, read_frame
 from punce.errors import InputError, WriteError, number_of
-from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, Setting, read_labels
 
 if TYPE_CHECKING:
     from punce.data.pictures import DecodedImage, Square  # imported where images are decoded: tables need no Pillow
 
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 _DEFAULT_SIZE = 64
 _LARGEST_SIZE = 1024  # of a side
 _LARGEST_NATIVE = 128  # larger images are scaled down: the encoders here are made for small ones
@@ -35,15 +27,6 @@ _LOOKED_INTO = 16  # images of 16 bits whose values are read for the check
 _SHOWN = 5
 _FEW_CHUNKS = 4  # decoded in seconds: no progress is shown
 _MOST_IN_MEMORY = 1 << 30  # bytes of decoded images; more go to a temporary file
-_FOLDERS = {
-    "labelled": POSITIVE,
-    "labeled": POSITIVE,
-    "positive": POSITIVE,
-    "unlabelled": UNLABELLED,
-    "unlabeled": UNLABELLED,
-    "negative": NEGATIVE,
-}
-_FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name")
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,7 @@ class ImageFiles:
     asked_size: int | None = None
     """The size that a person asked for, if one did; an encoder of its own size then uses this one."""
     native_size: int | None = None
-    """The largest side of the first images, as their headers say."""
+    """The largest side of some of the images, as their headers say."""
     known: dict[str, npt.NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -190,15 +173,6 @@ def unreadable_message(unreadable: list[str]) -> str:
     )
 
 
-def list_images(folder: Path) -> list[str]:
-    """Names of all image files below a folder, in a fixed order; hidden files are left out."""
-    return sorted(
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES and path.is_file() and not path.name.startswith(".")
-    )
-
-
 def image_files(folder: Path, names: list[str], size: int | None = None, channels: int | None = None) -> ImageFiles:
     """Choose the common form: the images' own size if they share a small square one, else 64 × 64."""
     if size is not None and channels is None and size < 4:  # a run may have learned from smaller ones of their own
@@ -207,7 +181,7 @@ def image_files(folder: Path, names: list[str], size: int | None = None, channel
         raise InputError(
             f"image_size must be at most {_LARGEST_SIZE:,} pixels, got {size:,}; larger images fill memory"
         )
-    sizes, modes = _headers(folder, names[:_PROBED])
+    sizes, modes = _headers(folder, _spread(names))
     width, height = next(iter(sizes)) if len(sizes) == 1 else (0, -1)  # no common size: not square
     chosen = size or (width if width == height <= _LARGEST_NATIVE else _DEFAULT_SIZE)
     grey = bool(modes) and modes <= {"1", "L", "I;16", "I", "F"}
@@ -215,8 +189,13 @@ def image_files(folder: Path, names: list[str], size: int | None = None, channel
     return ImageFiles(folder, tuple(names), chosen, channels or (1 if grey else 3), size, largest)
 
 
-def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[str]]:
-    """Sizes and colour modes of the first images, from their headers alone."""
+def _spread(names: Sequence[str]) -> Sequence[str]:
+    """At most 256 of the names, from the whole list: the first ones may be all of one folder, and so of one kind."""
+    return names[:: max(1, -(-len(names) // _PROBED))]
+
+
+def _headers(folder: Path, names: Sequence[str]) -> tuple[set[tuple[int, int]], set[str]]:
+    """Sizes and colour modes of some images, from their headers alone."""
     from PIL import Image
 
     sizes, modes = set(), set()
@@ -231,144 +210,17 @@ def _headers(folder: Path, names: list[str]) -> tuple[set[tuple[int, int]], set[
 
 
 def brightest(folder: Path, names: Sequence[str]) -> int | None:
-    """The largest value in the first grey images of 16 bits; None where there are none."""
+    """The largest value in some grey images of 16 bits; None where there are none."""
     from PIL import Image
 
+    from punce.data.pictures import sixteen_bits
+
     tops: list[int] = []
-    for name in names[:_PROBED]:
+    for name in _spread(names):
         with suppress(Exception), Image.open(folder / name) as image:  # what is spoilt is reported by name elsewhere
             is_small = image.width * image.height <= (Image.MAX_IMAGE_PIXELS or np.inf)
-            if image.mode.startswith("I;16") and is_small:
+            if sixteen_bits(image) and is_small:
                 tops.append(int(np.asarray(image).max()))
         if len(tops) == _LOOKED_INTO:
             break
     return max(tops, default=None)
-
-
-# --- Labels -----------------------------------------------------------------------------------------------------------
-
-
-def read_folder(
-    folder: Path, table: Path | None, label: str | None, named: Mapping[str, Any], setting: Setting
-) -> tuple[list[str], Labels | None, tuple[str, ...]]:
-    """File names, labels and notes."""
-    names = list_images(folder)
-    if not names:
-        raise InputError(
-            f"{folder} holds no image files (.png, .jpg, .webp, …) and no .parquet files, the tables that a folder may "
-            "hold; name the folder that does, or one file"
-        )
-    is_sorted = any(PurePosixPath(name).parts[0].lower() in _FOLDERS for name in names if "/" in name)
-    if table is None and (found := _only_csv(folder, label)) is not None:
-        # Where no column is asked for, a CSV may be about anything, and says less than subfolders.
-        table = found if label is not None or (_file_column(found) and not is_sorted) else None
-    if table is not None:
-        return _from_table(folder, names, table, label, named, setting)
-    if is_sorted:
-        if label is not None:
-            raise InputError(
-                f"--label has no effect on {folder}, whose subfolders tell which images are labelled; leave it out, "
-                f"or put a CSV with the columns file,{label} beside them"
-            )
-        return _from_subfolders(folder, names, setting)
-    if label is not None:
-        raise InputError(
-            f"{folder} has no labels: put a CSV with the columns file,{label} into it (or name one with labels=), "
-            "or sort the images into the subfolders labelled/ and unlabelled/ (and negative/, if some are known)"
-        )
-    return names, None, ()
-
-
-def usual_label(folder: Path, table: Path | None) -> str | None:
-    """The column called label of the folder's CSV file, which then need not be named; any other column must be."""
-    found = table or _only_csv(folder, None)
-    if found is None or not _file_column(found):
-        return None
-    names = open_table(found).names
-    usual = next((name for name in names if name.lower() == "label"), None)
-    if usual is None and table is not None:  # whoever names a table of labels does not want rows without any
-        raise InputError(f"{table} has the columns {names[:8]}; name the one with the labels (label=, --label)")
-    return usual
-
-
-def _file_column(table: Path) -> str | None:
-    """The column with the names of the images."""
-    return next((name for name in open_table(table).names if name.lower() in _FILE_COLUMNS), None)
-
-
-def _only_csv(folder: Path, label: str | None) -> Path | None:
-    tables = _csv_files(folder)
-    if label is not None and len(tables) > 1:
-        raise InputError(f"{folder} holds {_several(tables)}; name one with labels= (--labels)")
-    return tables[0] if len(tables) == 1 else None
-
-
-def _csv_files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if form_of(path) == "a CSV file" and path.suffix != ".txt"]
-
-
-def _several(tables: list[Path]) -> str:
-    return f"several CSV files ({', '.join(path.name for path in tables[:_SHOWN])})"
-
-
-def how_to_label(folder: Path) -> str:
-    """What a person does to give the labels of a folder that was read without any, given the CSV files in it."""
-    sort = "put the labelled images into a subfolder labelled/ and the others into unlabelled/"
-    tables = _csv_files(folder)
-    if not tables:
-        return f"{sort}, or name a table of files and labels (--labels) and its column of labels (--label)"
-    if len(tables) > 1:
-        return f"it holds {_several(tables)}: name the one with the labels (--labels), or {sort}"
-    columns = ", ".join(open_table(tables[0]).names[:8])
-    if _file_column(tables[0]) is None:
-        return f"{tables[0].name} needs a column called file and one called label (it has: {columns}), or {sort}"
-    return f"name the column of labels of {tables[0].name} with --label (it has: {columns}), or {sort}"
-
-
-def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[list[str], Labels, tuple[str, ...]]:
-    meaning = [_FOLDERS.get(PurePosixPath(name).parts[0].lower()) for name in names]
-    stray = [name for name, label in zip(names, meaning, strict=True) if label is None]
-    if stray:
-        raise InputError(
-            f"{folder}: {number_of(len(stray), 'image lies', 'images lie')} outside labelled/, unlabelled/ and "
-            f"negative/, first {stray[:_SHOWN]}; move or remove what is outside"
-        )
-    return names, *read_labels(np.array(meaning, dtype=np.int8), setting=setting)
-
-
-def _from_table(
-    folder: Path, names: list[str], table: Path, label: str | None, named: Mapping[str, Any], setting: Setting
-) -> tuple[list[str], Labels | None, tuple[str, ...]]:
-    opened = open_table(table)
-    columns = opened.names
-    file_column = _file_column(table)
-    if file_column is None:
-        raise InputError(f"{table} has no column for the file names; call it 'file' (it has: {', '.join(columns)})")
-    if label is not None and label not in columns:
-        raise missing_column(label, columns, str(table))
-    frame = read_frame(opened, [file_column] + ([label] if label else []), as_text=[file_column])
-    listed = _checked_names(frame[file_column], names, table, folder)
-    rest = sorted(set(names) - set(listed))
-    are = number_of(len(rest), "image is", "images are")
-    notes = (f"{are} not in {table.name} and taken as unlabelled",) if rest else ()
-    if label is None:
-        return listed + rest, None, ()
-    # Images that are not listed are unlabelled rows too, beside which -1 has its own meaning.
-    labels, about = read_labels(frame[label], setting="pnu" if rest else setting, **named)
-    padded = np.concatenate([labels, np.full(len(rest), UNLABELLED, dtype=np.int8)])
-    return listed + rest, padded, (*notes, *about)
-
-
-def _checked_names(column: pd.Series[Any], names: list[str], table: Path, folder: Path) -> list[str]:
-    listed = [PurePosixPath(str(name).replace("\\", "/")).as_posix() for name in column]
-    absent = sorted(set(listed) - set(names))
-    if absent:
-        raise InputError(
-            f"{table} names {number_of(len(absent), 'file that is no image', 'files that are no images')} in {folder}: "
-            f"{absent[:_SHOWN]}; "
-            "names are relative to that folder"
-        )
-    if len(set(listed)) != len(listed):
-        twice = column[column.duplicated()].tolist()
-        raise InputError(f"{table} names files twice: {twice[:_SHOWN]}; keep one line for each")
-    return listed

@@ -86,7 +86,8 @@ def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> P
                 return f"{image.width} × {image.height} pixels are more than Pillow's limit"
             if isinstance(image, ImageFile.ImageFile):
                 image.draft(None, (form.enough(), form.enough()))
-            return form.apply(ImageOps.exif_transpose(eight_bits(image)))
+            top = 65_535.0 if sixteen_bits(image) else None
+            return form.apply(opaque(eight_bits(ImageOps.exif_transpose(image), top)))
     except MemoryError:
         raise
     except Exception as error:  # a spoilt header makes Pillow's readers fail with anything: TypeError, struct.error, …
@@ -94,14 +95,30 @@ def decode(path: Path, name: str, form: Form, content: bytes | None = None) -> P
         return str(error).replace(f" {source!r}", "").replace(str(path), name) or type(error).__name__
 
 
-def eight_bits(image: Image.Image) -> Image.Image:
-    """Deep grey images (16 bits and more) to 8 bits; convert() alone would clip them to white."""
+def sixteen_bits(image: Image.Image) -> bool:
+    """Whether a file that was just opened is grey of 16 bits. Pillow spreads those of PGM over 0 to 65,535."""
+    return image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM")
+
+
+def eight_bits(image: Image.Image, top: float | None) -> Image.Image:
+    """Deep grey images (16 bits and more) to 8 bits; convert() alone would clip them to white.
+
+    `top` becomes white; None: the image's own largest value.
+    """
     if not image.mode.startswith(("I", "F")):
         return image
     values = np.asarray(image, dtype=np.float64)
     values = np.where(np.isfinite(values), values, 0.0)  # "no data" is black, and must not decide the brightness
-    top = 65_535.0 if image.mode.startswith("I;16") else max(float(values.max(initial=0.0)), 1.0)
+    top = top or max(float(values.max(initial=0.0)), 1.0)
     return Image.fromarray(np.clip(values / top * 255.0, 0, 255).astype(np.uint8))
+
+
+def opaque(image: Image.Image) -> Image.Image:
+    """Transparent parts on white: the colours below them mean nothing, and of a black drawing they are often black."""
+    if not image.has_transparency_data:
+        return image
+    above = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
 
 
 def decoded_images(

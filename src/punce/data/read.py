@@ -16,7 +16,8 @@ import pandas as pd
 
 from punce.columns.number_forms import NumberForms, checked_decimal
 from punce.data.embeddings import check_features, read_npy, read_npz
-from punce.data.image_files import ImageFiles, image_files, read_folder, usual_label
+from punce.data.image_files import ImageFiles, image_files
+from punce.data.image_folder import read_folder, usual_label
 from punce.data.reading_options import check_reading
 from punce.data.request import KindOption, Request
 from punce.data.table_file import FileOptions, Header
@@ -150,7 +151,8 @@ def stream(
 
 def _batches(data: UserData, request: Request, size: int) -> Iterator[UserData]:
     """The rows in batches; each batch of images is looked at on its own, and then forgotten."""
-    for batch in data.batches(size):
+    for whole in data.batches(size):
+        batch = replace(whole, notes=())  # those of the data are told once, by the stream
         if request.look is not None and isinstance(batch.features, ImageFiles):
             batch = replace(batch, features=batch.features[:])  # what is found out is not kept with the others
             request.look(batch.features)

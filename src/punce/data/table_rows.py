@@ -252,5 +252,11 @@ def _stacked(column: pd.Series[Any], path: Path) -> np.ndarray[Any, np.dtype[np.
     except (TypeError, ValueError):
         matrix = np.empty(0, dtype=np.float32)
     if matrix.ndim != 2:
-        raise InputError(f"{path}: kind='embedding' needs lists of numbers of one length in column {column.name!r}")
+        lengths = [len(row) for row in column if isinstance(row, list | tuple | np.ndarray)]
+        found = [number_of(n, "number", "numbers") for n in sorted(set(lengths))][:5]
+        rest = number_of(len(column) - len(lengths), "row", "rows")
+        raise InputError(
+            f"{path}: kind='embedding' needs lists of numbers of one length in column {column.name!r}; there are lists "
+            f"of {', '.join(found) or 'no length'}, and {rest} without a list"
+        )
     return matrix

@@ -139,7 +139,14 @@ class PUCalibrator:
     def from_json(cls, content: dict[str, Any]) -> Self:
         """Inverse of :meth:`to_json`."""
         knots = {key: tuple(float(v) for v in content[key]) for key in ("scores", "logits")}
-        return cls(**knots, prior=float(content["prior"]), method=str(content["method"]))
+        scores, logits = np.array(knots["scores"]), np.array(knots["logits"])
+        if (
+            not len(scores) == len(logits) > 0
+            or not np.isfinite([*scores, *logits]).all()
+            or (np.diff(scores) < 0).any()
+        ):
+            raise ValueError("the calibrator needs a finite log-odds for each of its scores, and these in order")
+        return cls(**knots, prior=check_prior(content["prior"]), method=str(content["method"]))
 
 
 def with_share(probability: Floats, share: float, other: float) -> Floats:

@@ -37,6 +37,7 @@ _DIFFERS = 0.99  # of the interval outside of which a share is called different:
 _SMALLEST = 0.01  # difference of shares that is worth a word, however many rows show it
 _NOTHING = 1e-9  # rounding sets the means of equal probabilities apart by less
 _DRAWS = 1_000
+_MOST_ROWS = 1e15  # of a fit; a larger count was not written by punce
 _NO_PRIOR = "the share among the rows that the model learned from is not known"
 
 
@@ -126,6 +127,8 @@ class SeenScores:
         positive, unlabelled = (np.array(content[name], dtype=np.float64) for name in ("positive", "unlabelled"))
         if positive.shape != _CENTRES.shape or unlabelled.shape != _CENTRES.shape:
             raise ValueError(f"counts of probabilities need {len(_CENTRES)} bins")
+        if not all((counts >= 0).all() and counts.sum() < _MOST_ROWS for counts in (positive, unlabelled)):
+            raise ValueError("counts of probabilities are numbers of rows")
         return cls(positive, unlabelled, (value, low, high), float(content["labelled_share"]), float(content["target"]))
 
 

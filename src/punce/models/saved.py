@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,7 +82,8 @@ def restore(classifier: Any, tensors: dict[str, Tensor], content: dict[str, Any]
     classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
     classifier.threshold_ = check_prior(content["threshold"], "threshold")
     names = None if content["columns"] is None else tuple(content["columns"])
-    classifier._columns = Columns(names, content.get("n_features", None if names is None else len(names)))
+    width = content.get("n_features", None if names is None else len(names))
+    classifier._columns = Columns(names, None if width is None else index(width))
     classifier._show_columns(content.get("feature_names"))
     if (prior := prior_from_json(content.get("prior", {}))) is not None:
         classifier.prior_ = prior

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from punce.data import DataCheck, TableEncoder, UserData, check, read, read_at_most
-from punce.data.image_files import ImageFiles, how_to_label
+from punce.data.image_files import ImageFiles
+from punce.data.image_folder import how_to_label
 from punce.data.read import check_request
 from punce.errors import InputError, number_of
 from punce.judging.thresholds import check_rule

@@ -402,3 +402,15 @@ def test_what_is_no_finished_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="not finished"):
         scored_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("labels", 5), ("label", ["a"]), ("image_size", "x"), ("skip_unreadable", "no"), ("drop", [1]), ("path", None)],
+)
+def test_a_run_folder_whose_options_have_other_types_is_refused(run: Path, name: str, value: object) -> None:
+    config = json.loads((run / "config.json").read_text())
+    config["data"][name] = value
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=rf"config\.json is damaged or was changed \(data\.{name} is "):
+        scored_run(run)

@@ -137,6 +137,11 @@ class Portfolio:
             )
             for i, own in enumerate(content["members"])
         ]
+        scales = [number for each in members for pair in each.scales for number in pair]
+        if any(len(each.scales) != len(each.heads) or not each.heads for each in members):
+            raise ValueError("a candidate needs a scale for each of its heads")
+        if not np.isfinite([*scales, *(each.weight for each in members)]).all():
+            raise ValueError("scales and weights of candidates are finite numbers")
         return cls(readers, members)
 
 

@@ -24,6 +24,7 @@ from punce.storage.files import file_and_table
 from punce.storage.formulas import restored
 from punce.storage.parts import is_pattern
 
+_LISTS = ("positive", "negative", "drop", "keep", "category")
 _NUMBERS = {"row": np.int64, "probability": np.float64, "score": np.float64}
 
 
@@ -110,10 +111,22 @@ def _check_config(config: dict[str, Any], file: Path) -> None:
         DataOptions(**config["data"])
         _rows_of_file(config)
         config["model"].get("prior")
-        if not isinstance(config["data"]["path"], str):
-            raise TypeError("data.path is no text")
+        for name, value in config["data"].items():
+            if not _is_option(name, value):
+                raise TypeError(f"data.{name} is {value!r:.40}")
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise InputError(f"{file} is damaged or was changed ({error}); fit again") from error
+
+
+def _is_option(name: str, value: Any) -> bool:
+    """Whether an option of reading has a type that the command line gives it."""
+    if name == "skip_unreadable":
+        return isinstance(value, bool)
+    if name == "image_size":
+        return value is None or (isinstance(value, int) and not isinstance(value, bool))
+    if isinstance(value, list):
+        return name in _LISTS and all(isinstance(each, str) for each in value)
+    return isinstance(value, str) or (value is None and name != "path")
 
 
 def _claimed(file: Path) -> tuple[float, dict[Quantity, Estimate]]:

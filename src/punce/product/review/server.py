@@ -192,7 +192,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._post)
 
     def _get(self) -> tuple[str, bytes]:
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:  # "http://[" is no address
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no address") from None
         if url.path == "/":
             return "text/html; charset=utf-8", self.server.html
         self._require_session()
