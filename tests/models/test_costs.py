@@ -62,8 +62,16 @@ def test_a_stored_model_of_reduced_pictures_scores_the_same(monkeypatch: pytest.
     np.testing.assert_allclose(AutoRoute.from_state(*route.state()).score(x), route.score(x))
 
 
+@pytest.mark.parametrize("loss", ["auto", "punce"])
+def test_the_first_prior_sees_the_same_columns_wherever_the_channels_stand(loss: str) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (20, 3, 8, 8), dtype=np.uint8)
+    settings = replace(SETTINGS, loss=loss)
+    first, last = (AutoRoute().prepare(x, settings) for x in (images, images.transpose(0, 2, 3, 1)))
+    assert np.array_equal(first, last)
+
+
 def test_the_prior_of_very_many_pictures_is_estimated_on_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).integers(256, size=(40, 3, 20, 20), dtype=np.uint8)
-    assert AutoRoute().prepare(x, SETTINGS) is x
+    assert AutoRoute().prepare(x, SETTINGS).shape == x.shape
     monkeypatch.setattr("punce.models.auto._MOST_CELLS", 1_000)
     assert AutoRoute().prepare(x, SETTINGS).shape == (40, 39)

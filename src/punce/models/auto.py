@@ -30,14 +30,16 @@ class AutoRoute:
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """The rows themselves; large images as the features will see them, very many by their main directions."""
-        if settings.loss != "auto" or np.ndim(X) != 4:
+        if np.ndim(X) != 4:
             return X
-        x = as_tensor(X)
+        x = as_tensor(X)  # the same columns in the same order, wherever the channels stand
+        if settings.loss != "auto":
+            return x
         factor = first_reduction(tuple(x.shape[1:]))
         small = reduced(x, factor)
         if small.numel() > _MOST_CELLS:  # estimators take floats of all of it
             return Raw.fit(small, settings.random_state)(Given(small))
-        return X if factor == 1 else small
+        return small
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Cross-fitted candidates, or the network that was asked for."""
