@@ -205,7 +205,10 @@ def test_intervals_widen_only_where_the_check_fires() -> None:
     assert wide.unlabelled.accuracy.value == metrics.unlabelled.accuracy.value
     assert "between 0.25 and 0.9" in wide.recall.reason  # too wide to be a number
     assert widened_prior(prior, fired).high == pytest.approx(0.55)
-    caution = "{}: the 90 % interval {} is too wide to plan with; more labelled positives or better features narrow it"
+    caution = (
+        "{}: the 90 % interval of the share of positives, {}, is too wide to plan with; "
+        "more labelled positives or better features narrow it"
+    )
     width = caution.format(prior.method, "0.10 to 0.45")
     wide_prior = widened_prior(replace(prior, low=0.1, high=0.45, warnings=("other", width)), fired)
     # the number of the warning is that of the interval which the fit states

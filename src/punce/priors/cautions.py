@@ -94,8 +94,8 @@ def about_width(method: str, low: float, high: float) -> list[str]:
     if high - low <= WIDE_INTERVAL:
         return []
     return [
-        f"{method}: the 90 % interval {low:.2f} to {high:.2f} is too wide to plan with; more labelled positives or "
-        "better features narrow it"
+        f"{method}: the 90 % interval of the share of positives, {low:.2f} to {high:.2f}, is too wide to plan with; "
+        "more labelled positives or better features narrow it"
     ]
 
 
