@@ -34,7 +34,8 @@ def test_the_cells_of_a_scale_are_those_recorded(scale: str) -> None:
     assert {name: recorded_form(scale, name) for name in EXPERIMENTS} == RECORDED[scale]
 
 
-@pytest.mark.parametrize("scale", [folder.name for folder in STORED.iterdir() if folder.is_dir()])
+# A run keeps encoders and locks beside the results, which git leaves out.
+@pytest.mark.parametrize("scale", [folder.name for folder in STORED.iterdir() if any(folder.glob("*.json"))])
 def test_every_stored_result_belongs_to_a_cell(scale: str) -> None:
     known = {
         cell.name: cell.config()
