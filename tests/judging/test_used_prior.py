@@ -118,7 +118,7 @@ def test_the_warning_of_a_wide_interval_speaks_of_the_interval_that_is_used() ->
     assert combine(wide, estimate(0.45, 0.5)).warnings == (of_labels,)
     found = combine(wide, estimate(0.2, 0.9))
     assert found.warnings[0] == of_labels
-    assert f"{found.low:.2f} to {found.high:.2f} is too wide" in found.warnings[1]
+    assert f"{found.low:.2f} to {found.high:.2f}, is too wide" in found.warnings[1]
 
 
 def _judged(first: PriorEstimate, scores: np.ndarray, n_labelled: int) -> Judgement:
