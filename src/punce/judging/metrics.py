@@ -183,8 +183,7 @@ def pu_metrics(
     p, u = score_pair(positive_scores, unlabelled_scores)
     prior = check_prior(prior, open_interval=True)
     check_target(target)
-    if np.isnan(threshold):  # nothing is above NaN: a recall of 0 would come of it
-        raise InputError("threshold is NaN; give the score above which a row is called positive")
+    _check_threshold(threshold)
     _check_draws(confidence, n_draws)
     labelled_share = len(p) / (len(p) + len(u)) if labelled_share is None else labelled_share
     n = np.empty(0) if negative_scores is None else checked_column(negative_scores, "negative_scores", finite=False)
@@ -234,6 +233,11 @@ def _shares(
     lowest = interval[0] if interval is not None and target == "unlabelled" else None
     most = calls.most_found(priors, confidence, np.random.default_rng((seed, 1)), lowest)
     return Shares(recall, called, priors, *false, most=most)
+
+
+def _check_threshold(threshold: float) -> None:
+    if np.isnan(threshold):  # nothing is above NaN: a recall of 0 would come of it
+        raise InputError("threshold is NaN; give the score above which a row is called positive")
 
 
 def _check_draws(confidence: float, n_draws: int) -> None:
