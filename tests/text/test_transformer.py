@@ -26,6 +26,26 @@ from punce.views import Text
 TEXTS = ["sun", "cold rain and mud", "the sea " * 20, "", "Üñï ☃ unseen words", "warm day"]
 
 
+def test_bfloat16_is_for_training_alone_and_close_to_float32(encoder: Transformer) -> None:
+    tokens = encoder.tokens(TEXTS)
+    for module in encoder.modules():  # two views of the same numbers: without dropout the precisions can be compared
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    scores, whole = encoder.eval().features(tokens).detach(), encoder.train().features(tokens)
+    whole.square().sum().backward()
+    gradient = torch.cat([p.grad.flatten() for p in encoder.backbone.parameters() if p.grad is not None])
+    encoder.zero_grad()
+    encoder.precision = "bfloat16"
+    halved = encoder.features(tokens)
+    halved.square().sum().backward()
+    near = torch.cat([p.grad.flatten() for p in encoder.backbone.parameters() if p.grad is not None])
+    assert halved.dtype == torch.float32
+    assert not torch.equal(halved, whole)  # it did run in bfloat16
+    assert (halved - whole).norm() < 0.03 * whole.norm()
+    assert torch.cosine_similarity(gradient, near, dim=0) > 0.9
+    assert torch.equal(encoder.eval().features(tokens), scores)
+
+
 def test_the_classes_are_robertas_own(encoder: Transformer) -> None:
     assert type(encoder.backbone) is RobertaModel
     assert type(encoder._tokenizer).__name__ == "RobertaTokenizer"

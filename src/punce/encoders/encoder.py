@@ -27,7 +27,7 @@ class Encoder(nn.Module):
     projector: nn.Module
     online_head: nn.Linear
     precision: Precision = "float32"
-    """Of convolutions while training (see :mod:`punce.encoders.precision`)."""
+    """Of convolutions (see :mod:`punce.encoders.precision`) or of a transformer, while training."""
     _frozen: Sequence[str] = ()
     _switched_off: Sequence[nn.Parameter] = ()
 

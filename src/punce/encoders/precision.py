@@ -2,7 +2,8 @@
 
 Layout: channels last, everywhere. Precision: bfloat16 where the CPU multiplies in it (AVX512-BF16, AMX), otherwise
 float32; emulated bfloat16 takes twice as long. Only the convolutions of a training step run in bfloat16: weights,
-optimiser, linear layers, loss, and every score are float32, so that a model scores alike on all machines.
+optimiser, linear layers, loss, and every score are float32, so that a model scores alike on all machines. A
+text encoder trains in bfloat16 only where its caller sets ``encoder.precision``.
 
 Tolerance (tests/test_precision.py): features of a training step within 3 % (root mean square) of those of float32, the
 gradient of puNCE at random weights at a cosine above 0.9. ``PUNCE_PRECISION=float32`` keeps float32.

@@ -8,6 +8,7 @@ longest row of a few rows of similar length.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -157,12 +158,19 @@ class Transformer(Encoder):
         is_token = x >= 0
         x, is_token = (part[:, : int(is_token.sum(1).max())] for part in (x, is_token))
         ids = torch.where(is_token, x, self._tokenizer.pad_token_id).long()
-        hidden: Tensor = self.backbone(input_ids=ids, attention_mask=is_token.long()).last_hidden_state
+        hidden = self._last_layer(ids, is_token.long())
         if self.pooling == "first":
             return hidden[:, 0]
         # Padding must not enter the mean: a text's embedding would depend on its neighbours in the batch.
         weight = is_token.to(hidden.dtype)[:, :, None]
         return (hidden * weight).sum(1) / weight.sum(1).clamp_min(1.0)
+
+    def _last_layer(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """In :attr:`precision` while training; float32 comes out. Shape: (b, L), (b, L) -> (b, L, D)."""
+        halved = self.training and self.precision == "bfloat16"
+        with torch.autocast(ids.device.type, torch.bfloat16) if halved else nullcontext():
+            hidden: Tensor = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+        return hidden.float() if halved else hidden
 
     @torch.no_grad()
     @fast_products()

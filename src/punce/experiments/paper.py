@@ -67,7 +67,7 @@ TABLES = (
     Experiment(
         name="table5",
         title="Few-shot fine-tuning on SST-2",
-        make=lambda on, n, objective: on.scale.few_shot_cell(OBJECTIVES[objective], n) if on.scale.few_shot else None,
+        make=lambda on, n, objective: on.few_shot(OBJECTIVES[objective], n),
         networks=("sst2/roberta",),
         parts=("20", "100", "1000"),
         columns=tuple(OBJECTIVES),

@@ -65,6 +65,7 @@ def _run_few_shot(cell: Cell, folder: Path | None) -> Outcome:
     result = run_fewshot(
         source=data.source,
         encoder=cell.encoder.name,
+        precision=cell.encoder.precision,
         n_labelled=data.n_labelled,
         n_unlabelled=data.n_unlabelled or 0,
         folder=folder,

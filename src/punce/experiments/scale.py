@@ -59,10 +59,13 @@ class Bench:
 
 @dataclass(frozen=True)
 class FewShot:
-    """Few-shot text at one scale: Table 5. `steps` are those of a number of labels, where they are others."""
+    """Few-shot text at one scale: Table 5. `steps` are those of a number of labels, where they are others.
+
+    `encoders` says which model stands for the encoder that a table's rows name.
+    """
 
     source: str
-    encoder: str
+    encoders: Mapping[str, EncoderSpec]
     n_labelled: Mapping[str, int]
     n_unlabelled: int
     config: TextConfig
@@ -187,7 +190,7 @@ class Scale:
             transfer=replace(cell.transfer, config=protocol.SUPERVISED_PROBE),
         )
 
-    def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int = 0) -> Cell:
+    def few_shot_cell(self, loss: str | None, n_labelled: str, seed: int = 0, *, encoder: str = "roberta") -> Cell:
         """Few-shot text (Table 5): cross-entropy alone (`loss` None), or with SCL or puNCE."""
         text = self.few_shot
         if text is None:
@@ -195,7 +198,7 @@ class Scale:
         data = DataSpec(text.source, text.n_labelled[n_labelled], "pnu", n_unlabelled=text.n_unlabelled)
         steps = text.steps.get(n_labelled, text.config.steps)
         head = Transfer("fewshot", replace(text.config, loss=loss, steps=steps))
-        return Cell(data, EncoderSpec(text.encoder), None, head, seed, self.threads)
+        return Cell(data, text.encoders[encoder], None, head, seed, self.threads)
 
     def _data(self, bench: str, n_p: str, **changes: float | str) -> DataSpec:
         b = self.benches[bench]

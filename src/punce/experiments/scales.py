@@ -63,7 +63,7 @@ def _paper() -> Scale:
         joint={**mnist.joint, "vpu": replace(protocol.VPU, lr=3e-5, mixup_weight=0.03)},
         plain_view=("cifar", protocol.CIFAR_VIEW),
     )
-    few_shot = FewShot("sst2", "roberta-base", protocol.SENTENCES, n_unlabelled=500, config=protocol.FEW_SHOT, seeds=5)
+    few_shot = FewShot("sst2", protocol.TEXT, protocol.SENTENCES, n_unlabelled=500, config=protocol.FEW_SHOT, seeds=5)
     return Scale("paper", "the paper's protocol", {"mnist": mnist, "cifar10": cifar}, few_shot, threads=4)
 
 
@@ -220,7 +220,8 @@ def _smoke() -> Scale:
     # The ids of Table 5 stay, so that all scales share rows; behind them stand fewer sentences.
     brief = replace(protocol.FEW_SHOT, steps=4, batch_size=16, lr=1e-3, head_lr=1e-2, evaluate_every=2)
     labelled = {"20": 8, "100": 16, "1000": 32}
-    few_shot = FewShot(GENERATED_TEXT, "tiny", labelled, n_unlabelled=32, config=brief, seeds=2, steps={"1000": 6})
+    tiny = {"roberta": EncoderSpec("tiny"), "mpnet": EncoderSpec("tiny")}
+    few_shot = FewShot(GENERATED_TEXT, tiny, labelled, n_unlabelled=32, config=brief, seeds=2, steps={"1000": 6})
     return Scale("smoke", "seconds; tests that everything runs", {"mnist": mnist, "cifar10": cifar}, few_shot)
 
 

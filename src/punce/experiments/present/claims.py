@@ -206,6 +206,7 @@ def further_questions(grids: Mapping[str, Grid]) -> list[Finding]:
         Finding("MNIST, 1k: puNCE is ahead of nnPU when labels prefer bright images", _BEYOND, biased),
         *_harder(book),
         *_row_probabilities(book),
+        *_larger_text(book),
     ]
 
 
@@ -242,6 +243,18 @@ def _row_probabilities(book: Book) -> list[Finding]:
         Finding(f"PU MNIST, MLP: {name} is ahead of puNCE", _BEYOND, alone),
         Finding(f"PU MNIST, MLP: {name} is ahead of nnPU from scratch", _BEYOND, over_nnpu),
         Finding(f"PU MNIST, MLP: {name} is ahead of the best other PU method", _BEYOND, over_best),
+    ]
+
+
+def _larger_text(book: Book) -> list[Finding]:
+    """Table 5 with a larger encoder."""
+    return [
+        Finding(
+            f"Few-shot SST-2 with MPNet: CE + puNCE is ahead of {shown(other)}",
+            _BEYOND,
+            _ahead(book, "larger_text", "sst2/mpnet", "ce+punce", other, ("20",)),
+        )
+        for other in ("ce", "ce+scl")
     ]
 
 
