@@ -319,6 +319,25 @@ def test_perfect_separation_of_labelled_rows_is_not_certainty() -> None:
     assert 0.93 < auc.low < 0.99
 
 
+@pytest.mark.parametrize("apart", [5.0, 8.0])
+def test_intervals_reach_the_truth_where_classes_hardly_overlap(apart: float) -> None:
+    """Accuracy falls to both sides of the true share, which draws of the share hardly hit: none held the truth."""
+    rng, prior, error = np.random.default_rng(15), 0.3, 0.05
+    cut = apart / 2 + math.log((1 - prior) / prior) / apart  # the best one for accuracy
+    found_all, called_wrongly = float(norm.sf(cut - apart)), float(norm.sf(cut))
+    known = {"recall": found_all, "accuracy": prior * found_all + (1 - prior) * (1 - called_wrongly)}
+    known["f1"] = 2 * prior * found_all / (prior * found_all + (1 - prior) * called_wrongly + prior)
+    results = []
+    for i in range(60):
+        guess = float(np.clip(rng.normal(prior, error), 0.05, 0.6))
+        p, u = rng.normal(apart, 1.0, 60), rng.normal(0.0, 1.0, 1000) + apart * (rng.random(1000) < prior)
+        interval = (max(0.0, guess - 1.645 * error), guess + 1.645 * error)
+        asked: dict[str, Any] = {"scenario": "case_control", "confidence": 0.9, "n_draws": 200, "random_state": i}
+        results.append(pu_metrics(p, u, guess, threshold=cut, prior_interval=interval, **asked).five)
+    for name, value in known.items():
+        assert np.mean([covers(result[name], value) for result in results]) > 0.85, name
+
+
 def test_rules_that_differ_widen_the_intervals() -> None:
     p, u = case_control(np.random.default_rng(14), 100, 500, 0.3)
     shares = ([0.4] * 5, [0.2, 0.3, 0.4, 0.5, 0.6])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from punce.judging.calls import Most, Shares
+from punce.judging.calls import Floats, Most, Shares
 from punce.judging.estimates import Estimate, estimate_of, stated
 
 CONTRADICTION = (
@@ -45,6 +45,9 @@ def recall_of(shares: Shares, confidence: float, unknown: str, is_counted: bool)
 
 def _recall_within_called(shares: Shares, confidence: float) -> Estimate:
     found = estimate_of(shares.recall_within_called(), confidence, at_bound=shares.are_too_many)
+    if shares.are_too_many:
+        peak = _where_calls_agree(shares.prior, shares.recall, shares.called, confidence)
+        found = _up_to(found, np.minimum(shares.recall, shares.called / peak), confidence)
     return _at_most(found, shares.most)
 
 
@@ -94,16 +97,15 @@ def mix_by_u(shares: Shares, beta: float, gamma: float, unknown: str, confidence
     recall = shares.recall
     prior = beta + (1 - beta - gamma) * shares.prior
     called = beta * recall + (1 - beta - gamma) * shares.called + gamma * np.clip(shares.false_by_u, 0.0, 1.0)
-    # The share of rows that are positive and called so, kept within what the two margins allow.
-    both = np.clip(prior * recall, np.maximum(0.0, called + prior - 1.0), called)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision = both / called
-    accuracy = both + (1 - called) - (prior - both)
+    both = _both(prior, recall, called)
     is_kept = bool(abs(both[0] - prior[0] * recall[0]) > 1e-9)  # at a bound: there the estimate would claim certainty
     found = {
         name: estimate_of(values, confidence, at_bound=is_kept)
-        for name, values in (("precision", precision), ("accuracy", accuracy), ("f1", 2 * both / (called + prior)))
+        for name, values in _three_numbers(prior, both, called).items()
     }
+    peak = _where_calls_agree(prior, recall, called, confidence)
+    at_peak = _three_numbers(peak, _both(peak, recall, called), called)
+    found |= {name: _up_to(found[name], at_peak[name], confidence) for name in ("accuracy", "f1")}
     shown = _recall_within_called(shares, confidence).value
     found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
     if is_kept or shown < recall[0]:  # means of draws, or cut off: the three numbers must fit together all the same
@@ -114,6 +116,39 @@ def mix_by_u(shares: Shares, beta: float, gamma: float, unknown: str, confidence
         called=estimate_of(called, confidence),
         **{name: stated(estimate, reason) for name, estimate in found.items()},
     )
+
+
+def _both(prior: Floats, recall: Floats, called: Floats) -> Floats:
+    """The share of rows that are positive and called so, kept within what the two margins allow."""
+    return np.clip(prior * recall, np.maximum(0.0, called + prior - 1.0), called)
+
+
+def _three_numbers(prior: Floats, both: Floats, called: Floats) -> dict[str, Floats]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "precision": both / called,
+            "accuracy": both + (1 - called) - (prior - both),
+            "f1": 2 * both / (called + prior),
+        }
+
+
+def _where_calls_agree(prior: Floats, recall: Floats, called: Floats, confidence: float) -> Floats:
+    """For each draw of t and q the prior at which the positives called are all rows called, q = π·t, or nearest to it.
+
+    Accuracy, F1 and recall have a peak there and fall to either side by the error of the prior. Draws of the prior
+    hardly hit a peak, so their quantiles stop below it; where classes are far apart, the truth is at the peak.
+    "Nearest" is within the interval of π·t/q. Shape: (1 + B,).
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = prior * recall / called
+        low, high = np.quantile(ratio[1:], [(1 - confidence) / 2, (1 + confidence) / 2])
+        nearest = np.nan_to_num(called / recall * np.clip(1.0, low, high), nan=prior[0])
+    return np.clip(nearest, 1e-9, 1.0)
+
+
+def _up_to(estimate: Estimate, draws: Floats, confidence: float) -> Estimate:
+    """The interval reaches at least as far as that of these draws."""
+    return replace(estimate, high=max(estimate.high, estimate_of(draws, confidence).high))
 
 
 def _harmonic_mean(a: float, b: float) -> float:
