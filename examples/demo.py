@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few seconds of work; the numbers mean nothing")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for images, runs and pages")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # small matrices: faster so, and the same numbers on every machine with this build
+    torch.set_num_threads(1)  # small matrices: faster so, and the same numbers every time on one kind of processor
     run(arguments.out, QUICK if arguments.quick else Scale(), Console(highlight=False, soft_wrap=True))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from punce import PUClassifier
 from punce.experiments.true_metrics import true_metrics
 
 ROOT = Path(__file__).parents[1]
@@ -173,6 +174,11 @@ def test_the_api_page_has_what_is_exported_and_what_the_pages_call() -> None:
     text = (ROOT / "docs" / "api.md").read_text()
     found = re.findall(r"::: ([\w.]+)\n(?: .*\n)*? +members: \[([^\]]+)\]", text)
     listed = {name: set(members.split(", ")) for name, members in found}
+    ours = [kind for kind in PUClassifier.__mro__[1:] if kind.__module__.startswith("punce.")]
+    inherited = re.search(r"inherited_members: \[([^\]]+)\]", text)
+    assert inherited is not None
+    public = {name for kind in ours for name in vars(kind) if not name.startswith("_")} - {"explains_quickly"}
+    assert set(inherited[1].split(", ")) == public
     inner = {"LOSSES", "RISKS", "ENCODERS", "VIEWS", "row_options", "cifar"}  # of the product and of stored results
     for name in ("punce.losses", "punce.risks", "punce.encoders", "punce.views"):
         assert listed[name] == set(importlib.import_module(name).__all__) - inner, name

@@ -123,8 +123,11 @@ def test_encodings_that_cannot_be(tmp_path: Path) -> None:
     assert len(read(path, "label", encoding="latin-1")) == 3
     with pytest.raises(InputError, match=r"line 4: byte 0xfc is not utf-8"):
         read(path, "label", encoding="utf-8")
-    with pytest.raises(InputError, match="--encoding 'klingon' is not known"):
-        read(path, "label", encoding="klingon")
+    for name in ("klingon", "base64", "undefined"):
+        with pytest.raises(InputError, match=f"--encoding '{name}' is not known"):
+            read(path, "label", encoding=name)
+    with pytest.raises(InputError, match="line 1: the text is not utf-16; name another one"):
+        read(path, "label", encoding="utf-16")
     path.write_bytes(b"a,label\n1\x00,1\n2,0\n")
     with pytest.raises(InputError, match="is not text: byte 9 is 0"):
         read(path, "label")

@@ -56,6 +56,11 @@ def test_missing_and_truncated_files(saved: Path, name: str) -> None:
         read_model(saved)
 
 
+def test_a_run_folder_in_place_of_its_model_says_where_the_model_is(saved: Path) -> None:
+    with pytest.raises(ModelFileError, match=f"there is one in {saved}"):
+        read_model(saved.parent)
+
+
 def test_a_pickle_in_place_of_the_tensors_never_runs(saved: Path, tmp_path: Path) -> None:
     class Bomb:
         def __reduce__(self) -> tuple[object, tuple[str]]:

@@ -60,8 +60,8 @@ def find_encoding(path: Path, member: str | None, asked: str | None) -> tuple[st
     """The encoding of a text file, and a note if it was guessed. Refuses what is no text in it, with the line."""
     if asked is not None:
         try:
-            codecs.lookup(asked)
-        except LookupError as error:
+            "a".encode(asked)
+        except (LookupError, UnicodeError) as error:  # also of what is no encoding of text, such as base64
             raise InputError(
                 f"--encoding {asked!r} is not known; utf-8, utf-16, cp1252 and latin-1 are common"
             ) from error
@@ -113,6 +113,8 @@ def _first_wrong(path: Path, member: str | None, encoding: str) -> tuple[int, st
             before = error.object[: error.start].decode(encoding, "ignore").count("\n")
             wrong = error.object[error.start : error.end]
             return line + before, f"byte 0x{wrong[:2].hex()}" if wrong else "its end"
+        except UnicodeError:  # of UTF-16 without its mark, which says no place
+            return line, "the text"
     return None
 
 

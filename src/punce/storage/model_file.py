@@ -152,7 +152,9 @@ def _json(path: Path) -> dict[str, Any]:
             raise ModelFileError(f"{path} is not a manifest that punce wrote: a link, or too large")
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise ModelFileError(f"{path.parent} holds no model: {path.name} is missing") from None
+        inner = path.parent / "model"  # of a run folder
+        hint = f"; there is one in {inner}" if (inner / path.name).is_file() else ""
+        raise ModelFileError(f"{path.parent} holds no model: {path.name} is missing{hint}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} cannot be read: {error}") from error
     return content if isinstance(content, dict) else {}
