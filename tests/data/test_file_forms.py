@@ -155,6 +155,17 @@ def test_names_lose_the_spaces_around_them(tmp_path: Path) -> None:
     assert read(tmp_path / "t.csv", "label").columns == ("a", "b")
 
 
+def test_a_file_whose_separator_was_not_found_is_told_how_to_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a:b:label\n1:x:1\n2:y:0\n")
+    for options in ({"label": "label"}, {"id": "a"}, {"category": ["b"]}):
+        with pytest.raises(InputError, match=r"it has: a:b:label\); if that is several columns, --sep names what"):
+            read(path, **options)  # type: ignore[arg-type]
+    assert len(read(path, "label", sep=":").columns) == 2
+    path.write_text("a\n1\n2\n")
+    assert read(path).notes == ()  # one column can be meant
+
+
 def test_a_file_without_a_header_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("5.1,3.5,setosa,1\n4.9,3.0,setosa,0\n6.2,2.9,other,0\n")

@@ -98,11 +98,18 @@ def with_hint(error: InputError, table: TableFile) -> InputError:
     return InputError(f"{error}; {table.hint}") if table.hint else error
 
 
+def no_column(wanted: str, table: TableFile) -> InputError:
+    """What to say where a file has no such column. One column alone was often not split."""
+    error = with_hint(missing_column(wanted, table.names, str(table.path)), table)
+    is_whole = len(table.names) == 1 and table.separator is not None
+    return InputError(f"{error}; if that is several columns, --sep names what separates them") if is_whole else error
+
+
 def check_roles(table: TableFile, roles: Roles) -> None:
     """Every column the caller named must exist; near names are suggested."""
     for wanted in roles.all:
         if wanted not in table.names:
-            raise with_hint(missing_column(wanted, table.names, str(table.path)), table)
+            raise no_column(wanted, table)
     if len(set(roles.all)) != len(roles.all):
         raise InputError(
             f"{table.path}: a column was named twice among label, id, text, drop and keep: {roles.all}; name it once"
