@@ -406,6 +406,16 @@ def test_days_of_another_form_are_read_where_they_can_only_be_iso_and_otherwise_
         TableEncoder.fit(pd.DataFrame({"d": days})).transform(frame)
 
 
+def test_days_and_durations_of_arrow_are_read_as_those_of_numpy() -> None:
+    days = pd.Series(pd.date_range("2024-01-01", periods=60)).where(pd.Series(range(60)) != 3)
+    own = pd.DataFrame({"day": days, "moment": days.dt.tz_localize("UTC"), "wait": days - days[0]})
+    kinds = {"day": "date32[day][pyarrow]", "moment": "timestamp[us, tz=UTC][pyarrow]", "wait": "duration[s][pyarrow]"}
+    of_arrow = own.astype(kinds)
+    encoder = TableEncoder.fit(of_arrow)
+    assert encoder.columns == TableEncoder.fit(own).columns
+    np.testing.assert_array_equal(encoder.transform(of_arrow).values, encoder.transform(own).values)
+
+
 @pytest.mark.parametrize("as_text", [True, False])
 def test_dates_beyond_2262_are_dates(as_text: bool) -> None:
     last = pd.Timestamp("9999-12-31").as_unit("s")  # what databases write for "never"

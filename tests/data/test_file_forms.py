@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from punce.data import read, read_at_most, stream
+from punce.data import check, read, read_at_most, stream
 from punce.errors import InputError
 
 
@@ -370,6 +370,21 @@ def test_without_the_library_for_workbooks_the_extra_is_named(tmp_path: Path, mo
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_texts_cut_within_a_character_are_read_and_told(is_list: bool, tmp_path: Path) -> None:
+    r"""A program that cuts a text at 280 units of UTF-16 may leave half an emoji, which JSON writes as \ud83d."""
+    texts = ["cut \ud83d", "whole \U0001f600", "é"]
+    records = [{"text": text, "n": 0.5, "label": k % 2} for k, text in enumerate(texts)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(records) if is_list else "\n".join(map(json.dumps, records)))
+    data = read(path, "label", text="text")
+    assert data.features == ["cut ?", *texts[1:]]
+    assert "1 record has a text cut in the middle of a character, such as an emoji; ? stands for the half" in data.notes
+    check(read(path, "label"))
+    path.write_text(json.dumps(records[1:]))
+    assert read(path).notes == ()
 
 
 def test_columns_of_json_lines_may_be_in_some_lines_only(tmp_path: Path) -> None:

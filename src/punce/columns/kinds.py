@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 ColumnKind = Literal["numeric", "categorical", "date", "text", "identifier", "empty", "unsupported"]
 
 # Day first where both orders read all values, as 3/4/2024 may be either.
-_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%d %b %Y")
-_DAYS += ("%d %B %Y", "%b %d, %Y", "%B %d, %Y")
+_NUMBERED = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+_DAYS = (*_NUMBERED, "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _SHORT_DAYS = tuple(day.replace("%Y", "%y") for day in _DAYS)
 _DATE_FORMATS = tuple(day + time for day in (*_DAYS, *_SHORT_DAYS) for time in _TIMES)
@@ -71,7 +71,7 @@ def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
         return "unsupported"
     if pd.api.types.is_bool_dtype(series):  # before numbers: pandas counts truth values among them
         return "numeric"
-    if pd.api.types.is_numeric_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
+    if pd.api.types.is_numeric_dtype(series) or series.dtype.kind == "m":
         numbered = looks_numbered(name) and pd.api.types.is_integer_dtype(present) and present.is_unique
         return "identifier" if numbered and len(present) >= _FEWEST_FOR_IDENTIFIER else "numeric"
     if pd.api.types.is_datetime64_any_dtype(series):
@@ -130,8 +130,8 @@ def numbers(series: pd.Series[Any]) -> Floats:
     """The column as float64, true as 1 and false as 0, with NaN where a value is missing, infinite or not a number."""
     if (values := plain_numbers(series)) is not None:
         return _finite(values)
-    if pd.api.types.is_timedelta64_dtype(series):
-        return _finite(series.dt.total_seconds() / 86_400.0)
+    if series.dtype.kind == "m":
+        return _finite(_without_arrow(series).dt.total_seconds() / 86_400.0)
     if pd.api.types.is_datetime64_any_dtype(series):  # pandas would count nanoseconds; a CSV file's dates are refused
         return np.full(len(series), np.nan)
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
@@ -171,15 +171,27 @@ def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
         series = pd.to_datetime(text, format=form, errors="coerce", utc=True)
         for form in others:  # 13:45 in one program is 13:45:00 or 1:45 PM in another, and cannot be mistaken
             series = series.fillna(pd.to_datetime(text, format=form, errors="coerce", utc=True))
-    if getattr(series.dt, "tz", None) is not None:
+    series = _without_arrow(series)
+    if series.dt.tz is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series
+
+
+def _without_arrow(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Arrow's days and durations as NumPy's: pandas has not all operations for them."""
+    if not isinstance(series.dtype, pd.ArrowDtype):
+        return series
+    if series.dtype.kind == "m":
+        return series.astype("timedelta64[us]")
+    return series.astype("datetime64[us]") if series.dtype.name.startswith("date") else series
 
 
 def _durations(text: pd.Series[Any]) -> pd.Series[Any]:
     """45:10 is 45 minutes and 10 seconds, 1:02:45 an hour and the rest; NaT where a value is neither."""
     parts = text.str.extract(_DURATION).apply(pd.to_numeric).astype("float64")
-    return pd.to_timedelta(3600.0 * parts[0].fillna(0.0) + 60.0 * parts[1] + parts[2], unit="s")
+    seconds: pd.Series[Any] = 3600.0 * parts[0].fillna(0.0) + 60.0 * parts[1] + parts[2]
+    lengths: pd.Series[Any] = pd.to_timedelta(seconds, unit="s")
+    return lengths
 
 
 def hours_of(stamps: pd.Series[Any]) -> Floats:
