@@ -363,6 +363,8 @@ def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
 
 def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     """The nearest names, for the end of an error; empty where none is near."""
+    if len(several := [name.strip() for name in wanted.split(",")]) > 1 and set(several) <= set(names):
+        return f"; these are {len(several)} columns, and an option takes one at a time (--drop A --drop B)"
     plain = unicodedata.normalize("NFC", wanted)
     if same := [name for name in names if unicodedata.normalize("NFC", name) == plain]:  # they look the same on paper
         return f"; {same[0]!r} has the same letters in another Unicode form (NFC, NFD): rename one of them"
