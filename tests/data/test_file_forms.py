@@ -352,6 +352,14 @@ def test_an_archive_with_several_files_asks_which(tmp_path: Path) -> None:
         read(path, "label", table="x")
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.xlsx", "sub/t.parquet"])
+def test_an_archive_of_another_form_says_what_to_do(name: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr(name, '{"a": 1, "label": 1}\n')
+    with pytest.raises(InputError, match=rf"t\.zip holds {name}, and only CSV files are read .* unpack it"):
+        read(tmp_path / "t.zip", "label")
+
+
 def test_a_workbook_under_another_name_is_told_apart(tmp_path: Path) -> None:
     rows().to_excel(tmp_path / "t.xlsx", index=False)
     (tmp_path / "t.xlsx").rename(tmp_path / "t.csv")
