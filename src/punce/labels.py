@@ -27,11 +27,12 @@ NEGATIVE = -1
 Labels = npt.NDArray[np.int8]
 Setting = Literal["pu", "pnu"]
 
+_ZEROS = ("0", "0.0")
 _NO = ("false", "no", "f", "n")
 _NOTHING_SAID = ("", "nan", "none", "null", "unlabelled", "unlabeled", "unknown")  # also how empty cells are written
 _WORDS = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "positive", "pos", "t", "y"), POSITIVE),
-    **dict.fromkeys(("0", "0.0", *_NO, *_NOTHING_SAID), UNLABELLED),
+    **dict.fromkeys((*_ZEROS, *_NO, *_NOTHING_SAID), UNLABELLED),
     **dict.fromkeys(("-1", "-1.0", "negative", "neg"), NEGATIVE),
 }
 _SHOWN = 5
@@ -41,7 +42,7 @@ _NO_IS_NEGATIVE = (
     "if the class of the rows is not known"
 )
 _EMPTY_AND_ZERO = (
-    "both 0 and empty cells of the label column were read as unlabelled; write -1 where a row is known to be negative"
+    "both 0 and {} of the label column were read as unlabelled; write -1 where a row is known to be negative"
 )
 _NO_ZERO = (
     "the labels are 1 and -1 without a 0, so -1 was read as unlabelled; for known negatives, mark the unlabelled rows 0"
@@ -338,7 +339,7 @@ def _from_numbers(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
     values = np.where(np.isnan(values), UNLABELLED, values)  # 1 against empty
     check_vocabulary(values, hint="; if another value means positive, name it (--positive VALUE; in Python y == VALUE)")
     is_mixed = is_empty.any() and (values[~is_empty] == UNLABELLED).any()
-    return values.astype(np.int8), (_EMPTY_AND_ZERO,) if is_mixed else ()
+    return values.astype(np.int8), (_EMPTY_AND_ZERO.format("empty cells"),) if is_mixed else ()
 
 
 def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
@@ -353,8 +354,12 @@ def _from_words(column: pd.Series[Any]) -> tuple[Labels, tuple[str, ...]]:
             "(--positive VALUE; in Python positive= of read, or y == VALUE)"
         )
     labels, is_no = meaning.to_numpy().astype(np.int8), words.isin(_NO).to_numpy()
-    if not is_no.any() or not words.isin(_NOTHING_SAID).any():
-        return labels, ()
+    nothing = words[words.isin(_NOTHING_SAID)]
+    if nothing.empty or not is_no.any():
+        if nothing.empty or not words.isin(_ZEROS).any():
+            return labels, ()
+        cells = "empty cells" if (nothing == "").any() else repr(nothing.iloc[0])
+        return labels, (_EMPTY_AND_ZERO.format(cells),)
     return np.where(is_no, NEGATIVE, labels).astype(np.int8), (_NO_IS_NEGATIVE.format(str(column[is_no].iloc[0])),)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from punce.columns.fitted import FIRST_CATEGORY, CategoryColumn
-from punce.columns.kinds import column_kind
+from punce.columns.kinds import column_kind, date_format
 from punce.data import TableEncoder
 from punce.errors import InputError
 from tests.serving import real
@@ -297,6 +297,9 @@ def test_dates_in_text_of_several_spellings() -> None:
         "%d %b %Y",
         "%m/%d/%Y %I:%M %p",
         "%d-%b-%Y %H:%M:%S",
+        "%b %d, %Y",
+        "%B %-d, %Y %-I:%M %p",
+        "%-d %B %Y",
     ],
 )
 def test_dates_as_spreadsheets_and_databases_export_them(pattern: str) -> None:
@@ -326,6 +329,23 @@ def test_times_of_day_are_hours_since_midnight(pattern: str) -> None:
     assert told == ("column 't': 1 value is no time like 13:45 and counts as missing, e.g. ['25:00']",)
 
 
+def test_durations_are_hours_with_minutes_and_seconds_first() -> None:
+    """As categories, the lengths of calls would be hundreds of names of which next week has others."""
+    seconds = np.arange(60) * 67 + 5  # up to 1:05:58
+    texts = [f"{s // 3600}:{s // 60 % 60:02}:{s % 60:02}" if s >= 3600 else f"{s // 60}:{s % 60:02}" for s in seconds]
+    frame = pd.DataFrame({"length": texts})
+    encoder = TableEncoder.fit(frame)
+    again = TableEncoder.from_json(encoder.to_json())
+    assert again.names == ("length:time",)
+    assert again.unscaled(frame).values[:, 0] == pytest.approx(seconds / 3600)
+    later = again.unscaled(pd.DataFrame({"length": ["0:30", "100:30:00", "1:62:00", "1:62", None]}))
+    assert later.values[:, 0] == pytest.approx([30 / 3600, 100.5, np.nan, np.nan, np.nan], nan_ok=True)
+    assert later.notes[0].startswith("column 'length': 2 values are no duration like 45:10 or 1:02:45 and count as")
+    (told,) = encoder.notes
+    assert told.startswith("column 'length': 0:05 and the others are read as durations: minutes and seconds, or")
+    assert column_kind(frame["length"].astype("category")) == "categorical"  # as --category says
+
+
 def test_numbers_with_a_colon_that_are_no_times_stay_categories() -> None:
     assert column_kind(pd.Series(["16:90", "40:30", "99:99"] * 10)) == "categorical"
     assert column_kind(pd.Series(["3:2", "2:0", "1:1"] * 10)) == "categorical"
@@ -341,6 +361,27 @@ def test_dates_of_either_order_are_read_day_first_with_a_note() -> None:
     told = pd.concat([frame, pd.DataFrame({"seen": ["12/31/2024"]})])  # one date tells, though most read either way
     assert TableEncoder.fit(told).columns[0].format == "%m/%d/%Y"
     assert TableEncoder.fit(told).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "pattern", "told"),
+    [(0, "%d.%m.%Y", ()), (1, "%d.%m.%Y", ()), (1, "%d/%m/%Y", ("column 'd': some dates",))],
+)
+def test_dates_of_which_a_sheet_left_some_as_text_are_all_read(first: int, pattern: str, told: tuple[str, ...]) -> None:
+    days = pd.Series(pd.date_range("2023-11-28", periods=60))
+    is_text = (np.arange(60) + first) % 3 == 0  # also the first value, or not: it does not decide alone
+    mixed = pd.DataFrame({"d": days.astype(object).where(~is_text, days.dt.strftime(pattern))})
+    encoder = TableEncoder.fit(mixed)
+    expected = TableEncoder.fit(pd.DataFrame({"d": days})).transform(pd.DataFrame({"d": days})).values
+    assert encoder.transform(mixed).values == pytest.approx(expected)
+    assert tuple(note[: len("column 'd': some dates")] for note in encoder.notes) == told
+    in_a_file = mixed.astype("str")
+    assert TableEncoder.fit(in_a_file).transform(in_a_file).values == pytest.approx(expected)
+
+
+def test_the_form_of_dates_is_found_where_the_first_rows_have_none() -> None:
+    odd = pd.Series(["soon"] * 40 + [f"{k % 28 + 1:02}.03.2024" for k in range(960)])
+    assert date_format(odd) == "%d.%m.%Y"
 
 
 @pytest.mark.parametrize("value", ["1.2.10", "10-11-12 High Street", "030-12-3456", "3-4"])
@@ -363,6 +404,16 @@ def test_days_of_another_form_are_read_where_they_can_only_be_iso_and_otherwise_
         encoder.transform(pd.DataFrame({"d": days.dt.strftime("%d/%m/%Y")}))
     with pytest.raises(InputError, match="held dates like 2024-12-31 in the rows"):
         TableEncoder.fit(pd.DataFrame({"d": days})).transform(frame)
+
+
+def test_days_and_durations_of_arrow_are_read_as_those_of_numpy() -> None:
+    days = pd.Series(pd.date_range("2024-01-01", periods=60)).where(pd.Series(range(60)) != 3)
+    own = pd.DataFrame({"day": days, "moment": days.dt.tz_localize("UTC"), "wait": days - days[0]})
+    kinds = {"day": "date32[day][pyarrow]", "moment": "timestamp[us, tz=UTC][pyarrow]", "wait": "duration[s][pyarrow]"}
+    of_arrow = own.astype(kinds)
+    encoder = TableEncoder.fit(of_arrow)
+    assert encoder.columns == TableEncoder.fit(own).columns
+    np.testing.assert_array_equal(encoder.transform(of_arrow).values, encoder.transform(own).values)
 
 
 @pytest.mark.parametrize("as_text", [True, False])

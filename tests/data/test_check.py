@@ -15,6 +15,7 @@ from rich.console import Console
 
 from punce.data import DataCheck, TableEncoder, UserData, check, read, simulate_pu, stream
 from punce.data.leaks import RowSample, separation
+from punce.data.user_data import DataStream
 from punce.errors import InputError
 from tests.serving import real
 
@@ -80,6 +81,22 @@ def test_odd_columns_are_found_and_named() -> None:
     assert "drop it if it says nothing else" in said["number"]  # which is learned from
     assert set(TableEncoder.fit(frame).left_out) >= {"account_id", "mail"}
     assert "number" in TableEncoder.fit(frame).names
+
+
+def test_rows_of_empty_cells_are_told_once_for_all_batches() -> None:
+    """A spreadsheet leaves lines of separators behind a table, and each would be an unlabelled row."""
+    frame, labels = _frame()
+    names = list(frame.columns)
+    frame.loc[[598, 599], names] = np.nan
+    frame.loc[5, names[1:]] = np.nan
+    whole = _data(frame, labels)
+    parts = DataStream("table", "test", labels, lambda size: whole.batches(100))
+    several: tuple[UserData | DataStream, ...] = (whole, parts)
+    for data in several:
+        (found,) = (finding for finding in check(data).findings if finding.code == "empty_rows")
+        assert found.message.startswith("2 rows hold nothing but empty cells, first rows 598, 599; remove them")
+        assert found.where == ("598", "599")
+    assert "empty_rows" not in _codes(check(_data(pd.DataFrame({"gone": [None] * 600}), labels)))
 
 
 def test_phone_numbers_and_padded_numbers_of_rows_are_found() -> None:

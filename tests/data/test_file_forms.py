@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from punce.data import read, read_at_most, stream
+from punce.data import check, read, read_at_most, stream
 from punce.errors import InputError
 
 
@@ -156,6 +156,17 @@ def test_a_separator_can_be_said(tmp_path: Path) -> None:
 def test_names_lose_the_spaces_around_them(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a, b , label\n1, x, 1\n2, y, 0\n")
     assert read(tmp_path / "t.csv", "label").columns == ("a", "b")
+
+
+def test_a_file_whose_separator_was_not_found_is_told_how_to_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a:b:label\n1:x:1\n2:y:0\n")
+    for options in ({"label": "label"}, {"id": "a"}, {"category": ["b"]}):
+        with pytest.raises(InputError, match=r"it has: a:b:label\); if that is several columns, --sep names what"):
+            read(path, **options)  # type: ignore[arg-type]
+    assert len(read(path, "label", sep=":").columns) == 2
+    path.write_text("a\n1\n2\n")
+    assert read(path).notes == ()  # one column can be meant
 
 
 def test_a_file_without_a_header_is_noticed(tmp_path: Path) -> None:
@@ -344,6 +355,14 @@ def test_an_archive_with_several_files_asks_which(tmp_path: Path) -> None:
         read(path, "label", table="x")
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.xlsx", "sub/t.parquet"])
+def test_an_archive_of_another_form_says_what_to_do(name: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr(name, '{"a": 1, "label": 1}\n')
+    with pytest.raises(InputError, match=rf"t\.zip holds {name}, and only CSV files are read .* unpack it"):
+        read(tmp_path / "t.zip", "label")
+
+
 def test_a_workbook_under_another_name_is_told_apart(tmp_path: Path) -> None:
     rows().to_excel(tmp_path / "t.xlsx", index=False)
     (tmp_path / "t.xlsx").rename(tmp_path / "t.csv")
@@ -362,6 +381,21 @@ def test_without_the_library_for_workbooks_the_extra_is_named(tmp_path: Path, mo
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_texts_cut_within_a_character_are_read_and_told(is_list: bool, tmp_path: Path) -> None:
+    r"""A program that cuts a text at 280 units of UTF-16 may leave half an emoji, which JSON writes as \ud83d."""
+    texts = ["cut \ud83d", "whole \U0001f600", "é"]
+    records = [{"text": text, "n": 0.5, "label": k % 2} for k, text in enumerate(texts)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(records) if is_list else "\n".join(map(json.dumps, records)))
+    data = read(path, "label", text="text")
+    assert data.features == ["cut ?", *texts[1:]]
+    assert "1 record has a text cut in the middle of a character, such as an emoji; ? stands for the half" in data.notes
+    check(read(path, "label"))
+    path.write_text(json.dumps(records[1:]))
+    assert read(path).notes == ()
 
 
 def test_columns_of_json_lines_may_be_in_some_lines_only(tmp_path: Path) -> None:

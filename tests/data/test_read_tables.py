@@ -274,6 +274,14 @@ def test_a_missing_label_column_suggests_near_names(tmp_path: Path) -> None:
         read(path, "label")
 
 
+def test_names_of_columns_that_were_joined_by_commas_are_told_apart(tmp_path: Path) -> None:
+    path = _write(_frame(), tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"'amount, country'; these are 2 columns, and .* \(--drop A --drop B\)"):
+        read(path, "label", drop=["amount, country"])
+    with pytest.raises(InputError, match="no column 'amount,zzz'; did you mean 'amount'"):
+        read(path, "label", drop=["amount,zzz"])
+
+
 @pytest.mark.parametrize("role", ["id", "text"])
 def test_other_missing_columns_are_named_too(role: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column 'contry'; did you mean 'country'"):

@@ -3,7 +3,7 @@
 Numbers are centred at the median and scaled; missing ones become the median, with an indicator column where values
 were missing in fitting. Categories become codes: 0 missing, 1 never seen (or too rare), 2… the known ones.
 A date becomes the numbers days, weekday, month and, where times are given, hour; a time of day becomes the hours since
-midnight.
+midnight, a duration hours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from punce.columns.fitted import (
 )
 from punce.columns.kinds import (
     Floats,
-    about_order,
+    about_dates,
     about_swapped,
     dates_also_iso,
     first_of,
@@ -107,7 +107,7 @@ class TableEncoder:
                 left_out[name] = made
             else:
                 columns.append(made)
-                notes += about_order(series, name, made.format) if isinstance(made, DateColumn) else ()
+                notes += about_dates(series, name, made.format) if isinstance(made, DateColumn) else ()
         if not columns:  # a table of row numbers and constants: say of each why it was left out
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(left_out.items())[:_SHOWN])
             is_text = {LEFT_OUT["text"], LEFT_OUT["identifier"]} & set(left_out.values())

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.columns.kinds import (
+    DURATION,
     TIME_OF_DAY,
     Floats,
     category_names,
@@ -19,6 +20,7 @@ from punce.columns.kinds import (
     date_format,
     dates_also_iso,
     days_since_epoch,
+    hours_of,
     numbers,
     respelled,
 )
@@ -32,7 +34,8 @@ LARGEST_SINGLE = 1e38  # near the largest number of single precision
 _STEPS = 256  # numbers of single precision that a scale must hold, or what is in it is lost
 _LARGEST_OF_TRUTH = 0.5 + 1e-9  # the deviation of as many 0 as 1; every other mix has a smaller one
 _SHOWN = 5
-_TIME = "time"  # the part that times of day become, and dates do not: hours since midnight
+_TIME = "time"  # the part that times of day and durations become, and dates do not: hours
+_WITHOUT_DAY = (TIME_OF_DAY, DURATION)
 _SOME_DAY = datetime.datetime(2024, 12, 31)
 LEFT_OUT = {
     "empty": "every value is missing",
@@ -67,7 +70,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """One column of dates, or of times of day, and the numbers it becomes."""
+    """One column of dates, of times of day or of durations, and the numbers it becomes."""
 
     name: str
     format: str | None
@@ -77,13 +80,15 @@ class DateColumn:
     @property
     def what(self) -> str:
         """What it holds, for a person."""
-        return "time" if self.format == TIME_OF_DAY else "date"
+        return {TIME_OF_DAY: "time", DURATION: "duration"}.get(str(self.format), "date")
 
     @property
     def example(self) -> str:
         """A day, or a time, as the column writes it, for a person."""
         if self.format == TIME_OF_DAY:
             return " like 13:45"
+        if self.format == DURATION:
+            return " like 45:10 or 1:02:45"
         is_iso = self.format in (None, "ISO8601")
         return " like " + _SOME_DAY.strftime("%Y-%m-%d" if is_iso else str(self.format))
 
@@ -130,7 +135,7 @@ def _fit_date(series: pd.Series[Any], name: str) -> DateColumn | str:
     pattern = date_format(series)
     parts = []
     for part, values in date_parts(dates_also_iso(series, pattern)).items():
-        if (part == _TIME) != (pattern == TIME_OF_DAY):
+        if (part == _TIME) != (pattern in _WITHOUT_DAY):
             continue
         fitted = _fit_number(values, name, part)
         if isinstance(fitted, NumberColumn):
@@ -150,14 +155,13 @@ def _fit_categories(series: pd.Series[Any], name: str) -> CategoryColumn | str:
 
 
 def date_parts(stamps: pd.Series[Any]) -> dict[str, Floats]:
-    """Everything that a date or a time of day may become, by the names of the parts. Shape: (n,) each."""
-    hour = np.asarray(stamps.dt.hour + stamps.dt.minute / 60.0, dtype=np.float64)
+    """Everything that a date, a time of day or a duration may become, by the names of the parts. Shape: (n,) each."""
     return {
         "days": days_since_epoch(stamps),
         "weekday": np.asarray(stamps.dt.day_of_week, dtype=np.float64),
         "month": np.asarray(stamps.dt.month, dtype=np.float64),
-        "hour": hour,
-        _TIME: hour + np.asarray(stamps.dt.second, dtype=np.float64) / 3600.0,
+        "hour": np.asarray(stamps.dt.hour + stamps.dt.minute / 60.0, dtype=np.float64),
+        _TIME: hours_of(stamps),
     }
 
 

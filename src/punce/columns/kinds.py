@@ -22,18 +22,24 @@ Floats = npt.NDArray[np.float64]
 ColumnKind = Literal["numeric", "categorical", "date", "text", "identifier", "empty", "unsupported"]
 
 # Day first where both orders read all values, as 3/4/2024 may be either.
-_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%d %b %Y")
+_NUMBERED = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+_DAYS = (*_NUMBERED, "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _SHORT_DAYS = tuple(day.replace("%Y", "%y") for day in _DAYS)
 _DATE_FORMATS = tuple(day + time for day in (*_DAYS, *_SHORT_DAYS) for time in _TIMES)
 
+_EITHER_ORDER = re.compile("%[dm][/-]%[dm]")
+
 TIME_OF_DAY = "time of day"
 """The format of a column of times without a day, in whichever of their forms."""
+DURATION = "duration"
+"""The format of a column such as 45:10 and 1:02:45, in which the first are minutes where there are no hours."""
 _TIME_FORMATS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p")
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_WORDS = {**_TRUTH, "1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
 _SAMPLE = 10_000  # values that decide the kind of a column of text
+_GLANCE = 50  # values, from all over a column, of which a form of dates reads at least one
 LARGEST_WHOLE = 2**53  # up to here float64 has every whole number
 HUGE = 1e100  # its square is still a float64
 _MOSTLY = 0.95  # some odd words ("n/a", "?") do not make a column of numbers one of categories
@@ -42,8 +48,11 @@ _FEWEST_FOR_IDENTIFIER = 20  # in a handful of rows any column may have distinct
 _LONG_TEXT, _MANY_WORDS = 40, 5  # characters and words, on average
 _SOME_WORDS = 3  # of values that are all different: a title says something about its row, a name or a code does not
 _ISO_DAY = r"\d{4}-\d\d-\d\d"
-_ANY_DAY = r"\d\d?([./ -])(?:\d\d?|[A-Za-z]{3})\1\d\d(?:\d\d)?(?: |$)"  # what all of _DATE_FORMATS begin with
-_ANY_TIME = r"\d\d?:\d\d(?:\D|$)"
+# what all of _DATE_FORMATS begin with
+_ANY_DAY = r"(?:\d\d?([./ -])(?:\d\d?|[A-Za-z]{3,9})\1|[A-Za-z]{3,9} \d\d?, )\d\d(?:\d\d)?(?: |$)"
+_ANY_TIME = r"\d+:\d\d(?:\D|$)"
+_DURATION = r"^(?:(\d{1,4}):(?=[0-5]\d:))?(\d{1,4}):([0-5]\d)$"  # hours, minutes, seconds
+_SOME_MIDNIGHT = pd.Timestamp(1900, 1, 1)  # where pandas puts times without a day
 _DIGITS = r"[0-9]+"
 _IDENTIFIER_NAME = re.compile(
     r"(?i:(^|[_\-\s.])(id|ids|uuid|guid|key|index|rowid)$|^unnamed: \d+$|^__index_level_\d+__$)|[a-z](Id|ID)$"
@@ -62,7 +71,7 @@ def column_kind(series: pd.Series[Any], name: str = "") -> ColumnKind:
         return "unsupported"
     if pd.api.types.is_bool_dtype(series):  # before numbers: pandas counts truth values among them
         return "numeric"
-    if pd.api.types.is_numeric_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
+    if pd.api.types.is_numeric_dtype(series) or series.dtype.kind == "m":
         numbered = looks_numbered(name) and pd.api.types.is_integer_dtype(present) and present.is_unique
         return "identifier" if numbered and len(present) >= _FEWEST_FOR_IDENTIFIER else "numeric"
     if pd.api.types.is_datetime64_any_dtype(series):
@@ -121,8 +130,8 @@ def numbers(series: pd.Series[Any]) -> Floats:
     """The column as float64, true as 1 and false as 0, with NaN where a value is missing, infinite or not a number."""
     if (values := plain_numbers(series)) is not None:
         return _finite(values)
-    if pd.api.types.is_timedelta64_dtype(series):
-        return _finite(series.dt.total_seconds() / 86_400.0)
+    if series.dtype.kind == "m":
+        return _finite(_without_arrow(series).dt.total_seconds() / 86_400.0)
     if pd.api.types.is_datetime64_any_dtype(series):  # pandas would count nanoseconds; a CSV file's dates are refused
         return np.full(len(series), np.nan)
     if isinstance(series.dtype, pd.CategoricalDtype) or series.dtype == object:
@@ -152,17 +161,44 @@ def _finite(values: npt.ArrayLike) -> Floats:
 def dates(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
     """The column as naive UTC timestamps, NaT where a value is missing or no date of this format.
 
-    Times of day are on some day, the same for all.
+    Times of day are on some day, the same for all, and durations begin with it.
     """
     if not pd.api.types.is_datetime64_any_dtype(series):
         text = series.astype("string").str.strip()
+        if date_format == DURATION:
+            return _SOME_MIDNIGHT + _durations(text)
         form, *others = _TIME_FORMATS if date_format == TIME_OF_DAY else (date_format or "ISO8601",)
         series = pd.to_datetime(text, format=form, errors="coerce", utc=True)
         for form in others:  # 13:45 in one program is 13:45:00 or 1:45 PM in another, and cannot be mistaken
             series = series.fillna(pd.to_datetime(text, format=form, errors="coerce", utc=True))
-    if getattr(series.dt, "tz", None) is not None:
+    series = _without_arrow(series)
+    if series.dt.tz is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series
+
+
+def _without_arrow(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Arrow's days and durations as NumPy's: pandas has not all operations for them."""
+    if not isinstance(series.dtype, pd.ArrowDtype):
+        return series
+    if series.dtype.kind == "m":
+        return series.astype("timedelta64[us]")
+    return series.astype("datetime64[us]") if series.dtype.name.startswith("date") else series
+
+
+def _durations(text: pd.Series[Any]) -> pd.Series[Any]:
+    """45:10 is 45 minutes and 10 seconds, 1:02:45 an hour and the rest; NaT where a value is neither."""
+    parts = text.str.extract(_DURATION).apply(pd.to_numeric).astype("float64")
+    seconds: pd.Series[Any] = 3600.0 * parts[0].fillna(0.0) + 60.0 * parts[1] + parts[2]
+    lengths: pd.Series[Any] = pd.to_timedelta(seconds, unit="s")
+    return lengths
+
+
+def hours_of(stamps: pd.Series[Any]) -> Floats:
+    """Times of day as hours since midnight, durations as hours; NaN for NaT."""
+    days = np.asarray((stamps.dt.normalize() - _SOME_MIDNIGHT).dt.days, dtype=np.float64)
+    clock = stamps.dt.hour + stamps.dt.minute / 60.0 + stamps.dt.second / 3600.0
+    return np.asarray(24.0 * days + clock, dtype=np.float64)
 
 
 def dates_also_iso(series: pd.Series[Any], date_format: str | None) -> pd.Series[Any]:
@@ -172,7 +208,7 @@ def dates_also_iso(series: pd.Series[Any], date_format: str | None) -> pd.Series
     """
     stamps = dates(series, date_format)
     lost = stamps.isna() & ~missing_values(series)
-    if not lost.any() or date_format in (None, "ISO8601", TIME_OF_DAY):
+    if not lost.any() or date_format in (None, "ISO8601", TIME_OF_DAY, DURATION):
         return stamps
     text = series.astype("string").str.strip()
     return stamps.where(~lost, dates(text.where(lost & text.str.match(_ISO_DAY)), "ISO8601"))
@@ -194,21 +230,37 @@ def date_format(series: pd.Series[Any]) -> str | None:
     # to try all forms on each column of categories would take most of the time of reading a table
     text = present.astype("string").str.strip()
     if text.str.match(_ANY_TIME).mean() >= _MOSTLY:
-        return TIME_OF_DAY if _share_read(present, TIME_OF_DAY) >= _MOSTLY else None
-    if text.str.match(_ANY_DAY).mean() < _MOSTLY:
+        return next((form for form in (TIME_OF_DAY, DURATION) if _share_read(present, form) >= _MOSTLY), None)
+    # ISO dates beside others, as sheets have them of which some days stayed text: dates_also_iso reads both
+    is_iso = text.str.match(_ISO_DAY)
+    if (is_iso | text.str.match(_ANY_DAY)).mean() < _MOSTLY:
         return None
-    read = {form: _share_read(present, form) for form in _DATE_FORMATS}
-    best = max(read, key=lambda form: read[form])
-    return best if read[best] >= _MOSTLY else None
+    others = present[~is_iso]
+    few = others.iloc[:: max(1, len(others) // _GLANCE)]  # all forms on all values would take more than a second
+    read = {form: _share_read(others, form) for form in _DATE_FORMATS if _share_read(few, form)}
+    best = max(read, key=lambda form: read[form], default=None)
+    return best if best and dates_also_iso(present, best).notna().mean() >= _MOSTLY else None
 
 
-def about_order(series: pd.Series[Any], name: str, date_format: str | None) -> tuple[str, ...]:
-    """A note where day and month could change places in every date, as in 3/4/2024."""
-    if date_format is None or not date_format.startswith(("%d/%m", "%d-%m")):  # with dots the day comes first
-        return ()
+def about_dates(series: pd.Series[Any], name: str, date_format: str | None) -> tuple[str, ...]:
+    """Notes on how a column of dates was read, where it may be meant otherwise."""
     present = series.dropna().iloc[:_SAMPLE]
+    if date_format == DURATION:
+        read = f"{present.iloc[0]} and the others are read as durations: minutes and seconds, or hours, minutes and"
+        return (f"column {name!r}: {read} seconds; --category reads them as names",)
+    if date_format is None or not _EITHER_ORDER.match(date_format):  # with dots the day comes first
+        return ()
+    is_iso = present.astype("string").str.strip().str.match(_ISO_DAY)
+    others = present[~is_iso]
+    like = f"some dates are like {others.iloc[0]} and the others like 2024-12-31"
+    mixed = f"column {name!r}: {like}; a spreadsheet that read only some of them may have swapped day and month there"
+    return ((mixed,) if is_iso.any() else ()) + _about_order(others, name, date_format)
+
+
+def _about_order(present: pd.Series[Any], name: str, date_format: str) -> tuple[str, ...]:
+    """A note where day and month could change places in every date, as in 3/4/2024."""
     month_first = f"%m{date_format[2]}%d{date_format[5:]}"
-    if _share_read(present, month_first) < _share_read(present, date_format):
+    if date_format.startswith("%m") or _share_read(present, month_first) < _share_read(present, date_format):
         return ()
     read = f"{present.iloc[0]} and the other dates are read day first"
     return (f"column {name!r}: {read}; where the month is first, write 2024-12-31",)
@@ -220,7 +272,7 @@ def about_swapped(series: pd.Series[Any], stamps: pd.Series[Any], name: str, dat
     `stamps` is how the column was read. Then 03/04/2024 was read, and probably wrongly.
     """
     lost = series[stamps.isna().to_numpy() & ~missing_values(series)]
-    if len(lost) == 0 or date_format is None or not re.match(r"%[dm][/-]%[dm]", date_format):
+    if len(lost) == 0 or date_format is None or not _EITHER_ORDER.match(date_format):
         return []
     swapped = f"%{date_format[4]}{date_format[2]}%{date_format[1]}{date_format[5:]}"
     if _share_read(lost, swapped) < _MOSTLY:
@@ -231,7 +283,7 @@ def about_swapped(series: pd.Series[Any], stamps: pd.Series[Any], name: str, dat
 
 
 def _share_read(present: pd.Series[Any], date_format: str) -> float:
-    return float(dates(present, date_format).notna().mean())
+    return float(dates(present, date_format).notna().mean()) if len(present) else 0.0
 
 
 def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -311,6 +363,8 @@ def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
 
 def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     """The nearest names, for the end of an error; empty where none is near."""
+    if len(several := [name.strip() for name in wanted.split(",")]) > 1 and set(several) <= set(names):
+        return f"; these are {len(several)} columns, and an option takes one at a time (--drop A --drop B)"
     plain = unicodedata.normalize("NFC", wanted)
     if same := [name for name in names if unicodedata.normalize("NFC", name) == plain]:  # they look the same on paper
         return f"; {same[0]!r} has the same letters in another Unicode form (NFC, NFD): rename one of them"

@@ -18,7 +18,7 @@ from punce.columns.kinds import (
     category_names,
     column_kind,
     date_format,
-    dates,
+    dates_also_iso,
     days_since_epoch,
     missing_values,
     numbers,
@@ -97,7 +97,7 @@ def _scores(series: pd.Series[Any], is_labelled: npt.NDArray[np.bool_]) -> npt.N
     if kind == "numeric":
         return numbers(series)
     if kind == "date":
-        return days_since_epoch(dates(series, date_format(series)))
+        return days_since_epoch(dates_also_iso(series, date_format(series)))
     if kind == "categorical":
         return _category_scores(series, is_labelled)
     return np.full(len(series), np.nan)

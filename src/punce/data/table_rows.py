@@ -17,7 +17,7 @@ from punce.data.csv_files import CsvFile
 from punce.data.drawn import Drawn, DrawnTable, draw, is_large, rows_that_fit
 from punce.data.request import Request
 from punce.data.table_file import TableFile
-from punce.data.tables import check_roles, first_frame, open_table, read_frame, with_hint
+from punce.data.tables import check_roles, first_frame, no_column, open_table, read_frame, with_hint
 from punce.data.user_data import DataStream, UserData
 from punce.datasets.dataset import Kind
 from punce.errors import InputError, number_of
@@ -114,7 +114,7 @@ def _check_categories(table: TableFile, request: Request) -> None:
     roles = request.roles
     for name in request.category:
         if name not in table.names:
-            raise with_hint(missing_column(name, table.names, str(table.path)), table)
+            raise no_column(name, table)
         if name in (*roles.set_aside, roles.text) or (roles.keep and name not in roles.keep):
             raise InputError(f"{table.path}: column {name!r} is not learned from, so --category has no effect on it")
 
@@ -213,7 +213,7 @@ def _the_text_column(texts: list[str], features: pd.DataFrame, request: Request)
     strings = [name for name in features.columns if pd.api.types.is_string_dtype(features[name])]
     if not texts and len(strings) == 1:
         return strings[0]
-    candidates = texts or list(features.columns)
+    candidates = texts or strings or list(features.columns)
     raise InputError(
         f"{request.path}: which column is the text? Name it with text= (--text); candidates: {candidates[:8]}"
     )

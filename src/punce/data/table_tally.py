@@ -33,6 +33,7 @@ FEW_HIDDEN = "hardly any unlabelled row is positive"  # no number: 2(1 − AUC) 
 _ALMOST_ALL = 0.98  # as for identifiers: files joined by hand repeat some rows
 _FEWEST_NAMES, _ROWS_OF_A_NAME = 20, 50  # fewer names, or more rows of each on average, are groups: a shop, a region
 _MOSTLY_MISSING = 0.5
+_SHOWN = 5  # rows
 _MANY_NUMBERS = 0.5  # of the values of a column that is read as categories
 
 
@@ -61,11 +62,15 @@ class ColumnTally:
     names: list[Hashes] = field(default_factory=list)
     """Hashes of the values of a column that is named like an id."""
 
-    def add(self, series: pd.Series[Any]) -> None:
-        """Count one batch."""
+    def add(self, series: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+        """Count one batch; where its values are missing. Shape: (n,)."""
+        missing = missing_values(series)
+        self._count(series, missing)
+        return missing
+
+    def _count(self, series: pd.Series[Any], missing: npt.NDArray[np.bool_]) -> None:
         if self.kind == "empty":
             self.kind = column_kind(series, self.name)
-        missing = missing_values(series)
         n_missing = int(missing.sum())
         self.rows += len(series)
         self.missing += n_missing
@@ -151,12 +156,19 @@ class TableTally:
         self.columns: dict[str, ColumnTally] = {}
         self.sample = RowSample()
         self.hashes: list[Hashes] = []
+        self._rows = self._n_empty = 0
+        self._first_empty: list[int] = []
         self._incomparable: set[str] | None = None
 
     def add(self, frame: pd.DataFrame, labels: Labels | None) -> None:
         """Count one batch."""
+        is_empty = np.ones(len(frame), dtype=np.bool_)
         for name, series in frame.items():
-            self.columns.setdefault(str(name), ColumnTally(str(name))).add(series)
+            is_empty &= self.columns.setdefault(str(name), ColumnTally(str(name))).add(series)
+        empty = self._rows + np.flatnonzero(is_empty)
+        self._n_empty += len(empty)
+        self._first_empty = [*self._first_empty, *empty[:_SHOWN].tolist()][:_SHOWN]
+        self._rows += len(frame)
         if labels is None:
             return
         if self._incomparable is None:  # decided on the first batch, so that all rows are compared alike
@@ -174,7 +186,17 @@ class TableTally:
         """What is odd about the columns."""
         for tally in self.columns.values():
             yield from column_findings(tally)
+        yield from self._empty_rows()
         yield from self._leaks()
+
+    def _empty_rows(self) -> Iterator[DataFinding]:
+        """Spreadsheets leave lines of separators behind a table."""
+        if not 0 < self._n_empty < self._rows:  # where all are, each column is said to be empty
+            return
+        hold = number_of(self._n_empty, "row holds", "rows hold")
+        rows = tuple(map(str, self._first_empty))
+        message = f"{hold} nothing but empty cells, first {'row' if len(rows) == 1 else 'rows'} {', '.join(rows)}"
+        yield DataFinding("warning", "empty_rows", f"{message}; remove them, as they count like any other row", rows)
 
     def _leaks(self) -> Iterator[DataFinding]:
         if not self.sample.usable:

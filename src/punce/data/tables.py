@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +14,24 @@ from punce.columns.kinds import first_of, missing_column, refuse_duplicates
 from punce.columns.written import Decimal
 from punce.data.csv_files import open_csv
 from punce.data.table_file import MOST_COLUMNS, FileOptions, TableFile
-from punce.data.text_files import PACKED
+from punce.data.text_files import BROKEN, PACKED, zip_member
 from punce.data.typed_files import open_arrow, open_excel, open_json, open_parquet, open_sqlite
 from punce.errors import InputError
 
 _MANY_COLUMNS, _MOST_COPIED = 500, 20_000_000  # cells: a copy of more would cost memory that matters
+
+
+def _open_zip(path: Path, asked: FileOptions) -> TableFile:
+    """The CSV file in an archive. One of another form would be read as text, and refused for what is not wrong."""
+    form: str | None = None
+    member = ""
+    with suppress(*BROKEN, InputError), zipfile.ZipFile(path) as archive:  # open_csv tells of what is wrong with it
+        member = zip_member(path, archive.namelist(), asked.table)
+        form = form_of(Path(member))
+    if form not in (None, "a CSV file"):
+        raise InputError(f"{path} holds {member}, and only CSV files are read from an archive: unpack it")
+    return open_csv(path, asked)
+
 
 _FORMS: dict[str, tuple[tuple[str, ...], Callable[[Path, FileOptions], TableFile]]] = {
     "a CSV file": ((".csv", ".tsv", ".tab", ".txt"), open_csv),
@@ -25,7 +40,7 @@ _FORMS: dict[str, tuple[tuple[str, ...], Callable[[Path, FileOptions], TableFile
     "an Excel file": ((".xlsx", ".xlsm"), open_excel),
     "a JSON file": ((".jsonl", ".ndjson", ".json"), open_json),
     "an SQLite file": ((".sqlite", ".sqlite3", ".db"), open_sqlite),
-    "a zip archive": ((".zip",), open_csv),
+    "a zip archive": ((".zip",), _open_zip),
 }
 """Endings and readers, by the names that :data:`punce.data.reading_options.READING` has for the forms."""
 _PACKABLE = ("a CSV file", "a JSON file")
@@ -98,11 +113,18 @@ def with_hint(error: InputError, table: TableFile) -> InputError:
     return InputError(f"{error}; {table.hint}") if table.hint else error
 
 
+def no_column(wanted: str, table: TableFile) -> InputError:
+    """What to say where a file has no such column. One column alone was often not split."""
+    error = with_hint(missing_column(wanted, table.names, str(table.path)), table)
+    is_whole = len(table.names) == 1 and table.separator is not None
+    return InputError(f"{error}; if that is several columns, --sep names what separates them") if is_whole else error
+
+
 def check_roles(table: TableFile, roles: Roles) -> None:
     """Every column the caller named must exist; near names are suggested."""
     for wanted in roles.all:
         if wanted not in table.names:
-            raise with_hint(missing_column(wanted, table.names, str(table.path)), table)
+            raise no_column(wanted, table)
     if len(set(roles.all)) != len(roles.all):
         raise InputError(
             f"{table.path}: a column was named twice among label, id, text, drop and keep: {roles.all}; name it once"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sqlite3
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -19,11 +20,12 @@ from punce.columns.written import Decimal
 from punce.data.table_file import MOST_COLUMNS, FileOptions, about_header, names_of, numbered
 from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
 from punce.data.unpacked import refuse_beyond_memory, refuse_bomb
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.storage.parts import part_files
 
 _SHOWN = 8
 _ROWS_AT_ONCE = 65_536
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes as two
 _MOST_EMPTY, _EMPTY = 10_000_000, 100  # cells that may be empty in any file of JSON, and beside each that is filled
 
 
@@ -232,7 +234,7 @@ def open_json(path: Path, asked: FileOptions) -> WholeTable:
     encoding, note = find_encoding(path, asked.table, asked.encoding)
     try:
         with open_bytes(path, asked.table) as packed, io.TextIOWrapper(packed, encoding=encoding) as stream:
-            records = _records(stream, path)
+            records, n_cut = _records(stream, path)
     except BROKEN as error:
         raise unreadable(path, error) from error
     if not records:
@@ -242,7 +244,10 @@ def open_json(path: Path, asked: FileOptions) -> WholeTable:
     frame = pd.DataFrame.from_records(records)
     floats = [str(name) for name, kind in frame.dtypes.items() if kind == "float64"]
     spelled = {name: own for name in floats if (own := _spelled_records(name, records)) is not None}
-    return WholeTable(path, [str(name) for name in frame.columns], frame, [note] if note else [], spelled=spelled)
+    have = number_of(n_cut, "record has a text", "records have texts")
+    notes = [note] if note else []
+    notes += [f"{have} cut in the middle of a character, such as an emoji; ? stands for the half"] if n_cut else []
+    return WholeTable(path, [str(name) for name in frame.columns], frame, notes, spelled=spelled)
 
 
 def _spelled_records(name: str, records: list[dict[str, Any]]) -> pd.Series[Any] | None:
@@ -275,23 +280,38 @@ def _refuse_sparse(records: list[dict[str, Any]], path: Path) -> None:
         )
 
 
-def _records(stream: io.TextIOWrapper, path: Path) -> list[dict[str, Any]]:
+def _records(stream: io.TextIOWrapper, path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The objects, and how many of them had a text that was cut in the middle of a character."""
     is_list = stream.readline().lstrip().startswith("[")
     stream.seek(0)
     records: list[Any] = []
+    n_cut = 0
     for line, text in enumerate([stream.read()] if is_list else stream, start=1):
         if not text.strip():
             continue
         try:
-            found = json.loads(text)
+            found, n = _parsed(text)
         except (ValueError, RecursionError) as error:
             where = getattr(error, "lineno", 1) if is_list else line
             raise InputError(f"{path}, line {where}: no JSON ({error})") from error
-        records += found if isinstance(found, list) else [found]
+        records += found
+        n_cut += n
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise InputError(f'{path}, record {number}: expected an object such as {{"a": 1}}, got {str(record)[:40]}')
-    return records
+    return records, n_cut
+
+
+def _parsed(text: str) -> tuple[list[Any], int]:
+    """The records in a piece of JSON, and in how many a half of a character, which no other text can hold, became ?."""
+    found = json.loads(text)
+    records = found if isinstance(found, list) else [found]
+    if not _HALF.search(text):
+        return records, 0
+    written = [json.dumps(record, ensure_ascii=False) for record in records]
+    whole = [text.encode(errors="replace").decode() for text in written]
+    n_cut = sum(before != after for before, after in zip(written, whole, strict=True))
+    return [json.loads(text) for text in whole] if n_cut else records, n_cut
 
 
 @dataclass(frozen=True)

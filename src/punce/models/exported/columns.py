@@ -82,8 +82,9 @@ def encoded_rows(graph: Graph, inputs: TableInputs) -> EncodedRows:
 def _refuse_unreadable(column: Column) -> None:
     again = "then fit and export again; save() keeps this model"
     if isinstance(column, DateColumn):
-        of_date, of_time = "days since a fixed day, the month or the weekday", "hours since midnight"
-        instead = f"give numbers in its place, such as {of_date if column.what == 'date' else of_time}"
+        of_date = "days since a fixed day, the month or the weekday"
+        numbers = {"date": of_date, "time": "hours since midnight", "duration": "minutes"}[column.what]
+        instead = f"give numbers in its place, such as {numbers}"
         what = f"column {column.name!r} holds {column.what}s"
         raise InputError(f"{what}, which an ONNX file cannot read: {instead}, {again}")
     if isinstance(column, CategoryColumn) and "" in column.categories:
