@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from torch import nn
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
 
 from punce.encoders import Encoder
+from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
 from punce.risks import Risk
+from punce.training.loop import Watched
+from punce.training.random_stream import seeded
+from punce.training.run import Outputs
+from punce.views import View
+from punce.views.taught import SmallImageView
+
+UNUSED_PARTS = ("projector.", "online_head.")
+"""Parts of an encoder that a head on its features does not use: their weights do not change the result."""
 
 
-def check_encoder(encoder: object) -> None:
-    """Refuse a name or a class in the place of an encoder, a network that is none, and one without its linear head."""
+def check_encoder(encoder: object, *, with_head: bool = False) -> None:
+    """Refuse a name or a class in the place of an encoder, a network that is none, and one without its linear head.
+
+    A stage that trains it `with_head`, a new one, refuses an encoder whose weights are all switched off, too.
+    """
     if not isinstance(encoder, Encoder):
         raise InputError(
             f"encoder must be an Encoder, got {_called(encoder)}; build_encoder makes one by name, and a network of "
@@ -22,6 +37,31 @@ def check_encoder(encoder: object) -> None:
         raise InputError(
             f"{type(encoder).__name__}.online_head must be torch.nn.Linear(number of features, 1), "
             f"got {'nothing' if head is None else head}"
+        )
+    if with_head:
+        _refuse_frozen(encoder)
+
+
+def _refuse_frozen(encoder: Encoder) -> None:
+    """The head alone would learn; on features of random weights where the encoder is to be trained from scratch."""
+    weights = [weight for name, weight in encoder.named_parameters() if not name.startswith(UNUSED_PARTS)]
+    if weights and not any(weight.requires_grad for weight in weights):  # Identity has none
+        raise InputError(
+            f"no weight of {type(encoder).__name__} asks for a gradient, so only the head would be trained: probe does "
+            "that, on frozen features; encoder.requires_grad_() lets the encoder be trained, too"
+        )
+
+
+def check_call(
+    stage: str, config: object, kind: type, outputs: Mapping[str, object], known: type[Outputs] = Watched
+) -> None:
+    """Refuse another stage's configuration, and keywords that the stage does not know: both would be ignored."""
+    if not isinstance(config, kind):
+        raise InputError(f"{stage} takes a {kind.__name__}, got {_called(config)}")
+    if unknown := sorted(set(outputs) - set(known.__annotations__)):
+        raise InputError(
+            f"{stage} has no argument {', '.join(unknown)}; beside data and settings it takes "
+            f"{', '.join(known.__annotations__)}"
         )
 
 
@@ -36,9 +76,37 @@ def check_view(view: object, *, augments: bool) -> None:
         raise InputError(f"view must be a View, such as Embedding(), got {_called(view)}; build_view makes one by name")
 
 
+def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor) -> None:
+    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads."""
+    x, weight, name = view.clean(X[:2]), next(encoder.parameters()), type(encoder).__name__
+    try:
+        # Seeded: an encoder may draw random numbers in eval mode, too, and the caller's stream must not change.
+        with eval_mode(encoder), torch.no_grad(), seeded(0, weight.device):
+            h = encoder.features(x)
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, IndexError) as error:
+        row = ", ".join(map(str, x.shape[1:]))
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{name} cannot read these rows: {type(view).__name__} gives them as {x.dtype} (b, {row}), the weights are "
+            f"{weight.dtype}; {_remedy(x, weight)} ({why})"
+        ) from error
+    expected, seen = (len(x), encoder.feature_size), tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
+    if seen != expected:
+        raise InputError(f"{name}.features gives {seen} for {len(x)} rows, but online_head reads {expected}")
+
+
+def _remedy(x: Tensor, weight: Tensor) -> str:
+    """What to do about an encoder with such weights that cannot read x."""
+    if x.device != weight.device:
+        return f"they are on {weight.device} and the rows on {x.device}: move both to one device"
+    return "build the encoder for rows of this shape" if x.dtype == weight.dtype else "encoder.float() converts it"
+
+
 def check_loss(loss: object) -> None:
-    """Refuse a name or a class in the place of a loss, and one with weights."""
-    if not isinstance(loss, nn.Module):
+    """Refuse a name, a class or a risk in the place of a loss, and one with weights."""
+    if not isinstance(loss, nn.Module) or isinstance(loss, Risk):
         raise InputError(
             f"loss must be a ContrastiveLoss, such as InfoNCE(), got {_called(loss)}; build_loss makes one by name"
         )
