@@ -24,7 +24,7 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary, require_array
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
-from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, check_loss, check_view
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, check_loss, check_view, told
 from punce.stages.probe import LinearHead, require_tensor
 from punce.stages.scorer import RawRows, RowStage, Scorer, score_rows
 from punce.training.loop import Batch, Judgement, Objective, Watched, train
@@ -152,7 +152,7 @@ class _Fewshot(RowStage):
         unused = UNUSED_PARTS[1:] if self._fewshot.project else UNUSED_PARTS
         return {
             **super().identity(),
-            **{"loss": repr(self._loss), "encoder": str(getattr(encoder, "sha256", type(encoder).__name__))},
+            **{"loss": told(self._loss), "encoder": str(getattr(encoder, "sha256", type(encoder).__name__))},
             **{"first_weights": weights_fingerprint(encoder, unused), "validation": fingerprint(*self._validation)},
         }
 

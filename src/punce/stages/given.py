@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,9 @@ from torch import Tensor, nn
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
-from punce.risks import Risk
+from punce.losses import LOSSES
+from punce.risks import RISKS, Risk
+from punce.risks.base import Surrogate
 from punce.training.loop import Watched
 from punce.training.random_stream import seeded
 from punce.training.run import Outputs
@@ -118,6 +121,20 @@ def check_risk(risk: object) -> None:
     if not isinstance(risk, Risk):
         raise InputError(f"risk must be a Risk, such as NNPU(prior), got {_called(risk)}; build_risk makes one by name")
     _refuse_weights("risk", risk)
+
+
+def told(objective: nn.Module | None) -> str:
+    """A loss or risk as a checkpoint compares it: what it shows, and of a class from outside every plain setting.
+
+    Whoever writes a loss need not define `extra_repr`: a run would be resumed with another setting of it.
+    """
+    shown = repr(objective)
+    if objective is None or type(objective) in (*LOSSES.values(), *RISKS.values()):
+        return shown
+    own = {name: value.name if isinstance(value, Surrogate) else value for name, value in vars(objective).items()}
+    own.pop("training")
+    plain = {name: value for name, value in own.items() if name[0] != "_" and isinstance(value, Real | str | tuple)}
+    return f"{shown} {plain}"
 
 
 def _refuse_weights(word: str, module: nn.Module) -> None:

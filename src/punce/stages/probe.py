@@ -25,7 +25,7 @@ from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
-from punce.stages.given import check_call, check_encoder, check_fit, check_risk, check_view
+from punce.stages.given import check_call, check_encoder, check_fit, check_risk, check_view, told
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.products import fast_products
 from punce.training.run import Stateful, fingerprint
@@ -175,7 +175,7 @@ class _Probe(Stage):
 
     def identity(self) -> dict[str, Any]:
         return {
-            **{"risk": repr(self._risk), "prior": self._prior, "features": list(self._x.shape)},
+            **{"risk": told(self._risk), "prior": self._prior, "features": list(self._x.shape)},
             "labels": hashlib.sha256(self._labels.astype("int8").tobytes()).hexdigest()[:16],
             "weights": None if (given := self._duplicates.given) is None else fingerprint(given, self._labels),
         }
