@@ -245,6 +245,7 @@ def _fresh_casts() -> Iterator[None]:
         torch.clear_autocast_cache()  # what the caller computes next must see the trained weights
 
 
+@torch.enable_grad()  # a notebook may have switched gradients off to evaluate
 @fast_products()
 @_fresh_casts()
 def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Outputs]) -> list[dict[str, Any]]:
