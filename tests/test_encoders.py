@@ -10,6 +10,7 @@ from torch import Tensor
 from punce.encoders import ENCODERS, MLP, AllConv, Encoder, Identity, Linear, ResNet18, Transformer
 from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
+from punce.models.network import encoder_for
 
 PAPER_PARAMETERS = {MLP: 29_231_151, AllConv: 5_019_255, ResNet18: 11_333_825}
 
@@ -74,3 +75,15 @@ def test_a_senseless_width_or_size_is_refused() -> None:
         MLP(width=0)
     with pytest.raises(InputError, match="at least 4 pixels"):
         AllConv(image_size=2)
+
+
+def test_an_encoder_of_the_catalogue_need_not_have_a_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pooled(Encoder):
+        def __init__(self, in_channels: int) -> None:
+            super().__init__()
+
+    monkeypatch.setitem(ENCODERS, "pooled", Pooled)
+    assert encoder_for(torch.zeros(2, 3, 8, 8), "pooled") == {"name": "pooled", "options": {"in_channels": 3}}
+    assert encoder_for(torch.zeros(2, 3, 8, 8), "resnet18")["options"] == {"in_channels": 3, "width": 0.25}
+    assert encoder_for(torch.zeros(2, 5), "linear")["options"] == {"in_features": 5}
+    assert encoder_for(torch.zeros(2, 5), "mlp")["options"] == {"in_features": 5, "width": 0.2}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -283,6 +284,12 @@ def require_array(labels: object, where: str = "labels") -> None:
         raise InputError(f"{where} must be a NumPy array, got {type(labels).__name__}; np.asarray({where}) makes one")
     if labels.ndim != 1:
         raise InputError(f"{where} must be one-dimensional, got shape {labels.shape}")
+    is_object = labels.dtype.kind == "O"  # of numbers, where pandas' nullable columns come from
+    words = [value for value in labels if not isinstance(value, Real | np.bool_)] if is_object else labels
+    if labels.dtype.kind not in "biuf" and len(words):
+        raise InputError(
+            f"{where} must be numbers, 1, 0 or -1, got {str(words[0])!r}; punce.labels.as_labels translates words"
+        )
 
 
 def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labels", hint: str = "") -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import struct
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 from punce.data import check, image_files, read, stream
+from punce.data.pictures import DECODING, Square, decoded_images
 from punce.errors import InputError, WriteError
 from punce.product.plan import DataOptions, ModelOptions, RunOptions, read_and_check
 
@@ -139,6 +141,37 @@ def test_deep_grey_that_fills_only_twelve_bits_is_told(top: int, told: bool, for
     if told:
         assert "largest value in those looked at is 4,095 of 65,535" in found[0].message
         assert "(0 to 15 of 255)" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "told"),
+    [("float32", 0, 1, False), ("float32", 0, 900, True), ("float32", -1, 1, True), ("int32", 0, 70_000, True)],
+)
+def test_images_that_have_a_scale_each_are_told(
+    dtype: str, low: float, high: float, told: bool, tmp_path: Path
+) -> None:
+    """A dark image looks like a light one then."""
+    _picture(tmp_path / "plain.png", 1, (8, 8), "L")
+    values = np.linspace(low, high, 64).reshape(8, 8).astype(dtype)
+    if dtype == "float32":
+        values[0, 0] = np.nan
+    Image.fromarray(values).save(tmp_path / "deep.tif")
+    found = [finding for finding in check(read(tmp_path)).findings if finding.code == "own_scales"]
+    assert len(found) == told
+    assert not told or "each is scaled by its own largest value" in found[0].message
+
+
+def test_kept_embeddings_are_those_of_this_decoding(tmp_path: Path) -> None:
+    """If this fails because the pixels are others, raise DECODING: kept embeddings would be those of the old ones."""
+    pixels = np.arange(256, dtype=np.uint8).reshape(8, 8, 4)
+    Image.fromarray(pixels).save(tmp_path / "alpha.png")
+    Image.fromarray(pixels[..., 0].astype(np.uint16) * 257).save(tmp_path / "deep.png")
+    Image.fromarray(pixels[..., 1].astype(np.float32) * 3).save(tmp_path / "float.tif")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    found = [image for _, chunk in decoded_images(tmp_path, names, Square(8, 3)) for image in chunk]
+    seen = hashlib.sha256(b"".join(image.pixels.tobytes() for image in found if image.pixels is not None))
+    assert (DECODING, seen.hexdigest()[:16]) == (b"2", "a03fd2251e7e59aa")
+    assert found[0].key != hashlib.blake2b((tmp_path / "alpha.png").read_bytes(), digest_size=16).digest()
 
 
 @pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])

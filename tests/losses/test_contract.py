@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -101,6 +102,14 @@ def skip_unless_defined(case: Case, labels: list[int]) -> None:
 def test_every_loss_of_the_catalogue_has_its_equation() -> None:
     assert set(LOSSES) <= set(CASES)
     assert {type(case.loss(0.5)) for case in CASES.values()} - {WithProbabilities} == set(LOSSES.values())
+
+
+@by_case
+def test_repr_names_the_settings(case: Case) -> None:
+    """A resumed run compares it."""
+    loss = case.loss(0.5)
+    hidden = set() if getattr(loss, "weighting", "posterior") == "posterior" else {"own_view"}  # which has no effect
+    assert all(f"{name}=" in repr(loss) for name in set(inspect.signature(type(loss)).parameters) - hidden)
 
 
 @by_temperature

@@ -56,6 +56,13 @@ def test_an_array_is_no_batch(z: Tensor) -> None:
         SCL()(z.numpy(), torch.zeros(4))
 
 
+def test_a_pair_of_views_is_to_be_stacked(z: Tensor) -> None:
+    """torch.as_tensor makes no tensor of two."""
+    for views in ((z[0], z[1]), [z[0], z[1]]):
+        with pytest.raises(InputError, match=r"got (tuple|list); torch\.stack\(\[z_first, z_second\]\)"):
+            SCL()(views, torch.zeros(4))  # type: ignore[arg-type]
+
+
 def test_integers_are_not_projections() -> None:
     with pytest.raises(InputError, match="floating point"):
         InfoNCE()(torch.zeros(2, 4, 3, dtype=torch.long))

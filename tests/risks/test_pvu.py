@@ -46,6 +46,14 @@ def test_true_weights_give_the_supervised_risk() -> None:
     assert torch.allclose(PvU()(scores, labels, hidden), PN()(scores, y), atol=1e-13)
 
 
+def test_weights_may_be_the_array_that_is_made_for_them() -> None:
+    scores, labels = batch(10, 30)
+    weights = np.linspace(0, 1, 40)
+    expected = PvU()(scores, labels, torch.from_numpy(weights))
+    assert torch.equal(PvU()(scores, labels, weights), expected)
+    assert torch.equal(PvU().value(scores, labels, weights), expected)
+
+
 def test_missing_weights_are_explained() -> None:
     scores, labels = batch(10, 30)
     with pytest.raises(InputError, match="weighted_duplicates"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from punce.errors import InputError
 from punce.stages.probe import LinearHead
 
 H = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -49,3 +51,17 @@ def test_a_layer_becomes_a_head_that_training_on_does_not_change() -> None:
     with torch.no_grad():
         layer.weight.zero_()
     torch.testing.assert_close(made(H), before)
+
+
+def test_features_of_another_precision_are_scored_and_others_refused() -> None:
+    """The supervised probe's head is in float64, the features of an encoder are not."""
+    made, expected = head(), head().double()(H.double())
+    for part in (torch.float64, torch.float32):
+        torch.testing.assert_close(head().to(part)(H.double()), expected.to(part))
+        torch.testing.assert_close(head().to(part)(H.float()), expected.to(part))
+    with pytest.raises(InputError, match=r"the head is for features \(n, 3\), got \(5, 4\)"):
+        made(torch.zeros(5, 4))
+    with pytest.raises(InputError, match=r"the head is for features \(n, 3\), got \(3,\)"):
+        made(torch.zeros(3))
+    with pytest.raises(InputError, match="features must be a tensor, got ndarray"):
+        made(H.numpy())

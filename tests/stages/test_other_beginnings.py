@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from punce.errors import InputError
-from punce.risks import NNPU, PvU
+from punce.losses import InfoNCE
+from punce.risks import NNPU, PvU, Risk
+from punce.risks.base import find_surrogate
 from punce.stages.finetune import FinetuneConfig, finetune
+from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.stages.vpu import VPUConfig, train_vpu
 from tests.stages.digits import Interruption, digits, interrupted_at, small_encoder
@@ -101,3 +106,41 @@ def test_vpu_goes_on_from_the_encoder_it_began_with(from_scratch: bool, tmp_path
 def test_pvu_with_another_cut_is_another_risk() -> None:
     assert repr(PvU(0.4, "threshold")) != repr(PvU(0.4, "threshold", target_share=0.2))
     assert "target_share" not in repr(PvU(0.4))
+
+
+class Halfway(InfoNCE):
+    """A loss of somebody's own, without an extra_repr."""
+
+    def __init__(self, strength: float) -> None:
+        super().__init__()
+        self.strength = strength
+
+
+class Scaled(Risk):
+    """The same for a risk."""
+
+    def __init__(self, scale: float, surrogate: str = "sigmoid") -> None:
+        super().__init__()
+        self.scale, self.surrogate = scale, find_surrogate(surrogate)
+
+    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+        return self.surrogate(scores).mean() * self.scale
+
+
+def test_a_run_does_not_go_on_with_another_setting_of_a_loss_or_risk_of_ones_own(tmp_path: Path) -> None:
+    def pretrained(strength: float) -> None:
+        config = PretrainConfig(epochs=1, batch_size=256)
+        pretrain(small_encoder(), D.view, D.X, D.labels, Halfway(strength), config, folder=tmp_path / "loss")
+
+    def probed(*settings: Any) -> None:
+        features = D.X.flatten(1).float()
+        probe(features, D.labels, Scaled(*settings), ProbeConfig(epochs=1), prior=D.prior, folder=tmp_path / "risk")
+
+    for _ in range(2):  # the same settings go on
+        pretrained(0.5)
+        probed(1.0)
+    with pytest.raises(InputError, match=r"'strength': 0\.5.* there, .*'strength': 0\.7.* here"):
+        pretrained(0.7)
+    for other in ((2.0,), (1.0, "logistic")):
+        with pytest.raises(InputError, match=r"'scale': 1\.0, 'surrogate': 'sigmoid'.* there"):
+            probed(*other)

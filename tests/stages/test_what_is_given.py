@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from punce.encoders import MLP
+from punce.encoders import MLP, AllConv, Identity
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import InfoNCE
@@ -26,9 +26,10 @@ from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.pupl import pupl
 from punce.stages.selfpu import SelfPUConfig, selfpu
 from punce.stages.supervised import SupervisedConfig, supervised
-from punce.stages.taught import learn_from_teacher
+from punce.stages.taught import Lesson, learn_from_teacher
 from punce.stages.vpu import VPUConfig, train_vpu
 from punce.views import Embedding
+from punce.views.taught import TaughtView
 from tests.stages.test_taught import BRIEF, lesson, pictures, trained
 
 PRIOR = 0.3
@@ -360,6 +361,135 @@ def test_numbers_of_numpy_train_and_resume_as_pythons_do(tmp_path: Path) -> None
     assert histories[0] == histories[1]
     apart = pretrain(encoder(), Embedding(), H, PU, InfoNCE(), PretrainConfig(**plain))
     assert apart == histories[0][0]
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "pretrain": lambda config, **more: pretrain(encoder(), Embedding(), H, PU, InfoNCE(), config, **more),
+    "probe": lambda config, **more: probe(H, PU, NNPU(PRIOR), config, prior=PRIOR, **more),
+    "finetune": lambda config, **more: finetune(
+        encoder(), Embedding(), H, PU, NNPU(PRIOR), config, prior=PRIOR, **more
+    ),
+    "train_vpu": lambda config, **more: train_vpu(encoder(), Embedding(), H, PU, config, **more),
+    "selfpu": lambda config, **more: selfpu(encoder(), Embedding(), H, PU, config, prior=PRIOR, **more),
+    "fewshot": lambda config, **more: fewshot(
+        encoder(), Embedding(), H, LABELS, None, config, validation=(H[LABELS != 0], LABELS[LABELS != 0]), **more
+    ),
+    "learn_from_teacher": lambda config, **more: learn_from_teacher(
+        AllConv(12, 16, width=0.05), *view_and_lesson(), config, **more
+    ),
+    "pupl": lambda config, **_: pupl(H, PU, config),
+    "supervised": lambda config, **_: supervised(H, LABELS, config),
+}
+OWN: dict[str, Any] = {
+    "pretrain": PretrainConfig(epochs=1),
+    "probe": BRIEF_PROBE,
+    "finetune": FinetuneConfig(epochs=1),
+    "train_vpu": VPUConfig(epochs=1),
+    "selfpu": SelfPUConfig.in_proportion(1),
+    "fewshot": FewshotConfig(steps=1),
+    "learn_from_teacher": BRIEF,
+}
+
+
+def view_and_lesson() -> tuple[TaughtView, Lesson]:
+    x, truth = pictures(60)
+    given = lesson(truth, x)
+    return TaughtView.fit(x, is_mirrored=True), given
+
+
+@pytest.mark.parametrize("stage", OWN)
+def test_a_misspelt_keyword_is_refused(stage: str) -> None:
+    """It would be ignored: a run with foldr= would write no checkpoint."""
+    with pytest.raises(InputError, match=rf"{stage} has no argument foldr; beside data and settings it takes folder, "):
+        CALLS[stage](OWN[stage], foldr="run")
+
+
+def test_a_keyword_of_another_stage_is_refused() -> None:
+    with pytest.raises(InputError, match="train_vpu has no argument prior"):
+        train_vpu(encoder(), Embedding(), H, PU, VPUConfig(epochs=1), prior=PRIOR)  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="pretrain has no argument observer"):
+        CALLS["pretrain"](OWN["pretrain"], observer=print)
+
+
+@pytest.mark.parametrize("stage", CALLS)
+def test_the_configuration_of_another_stage_is_refused(stage: str) -> None:
+    """A probe took that of pretraining, and held no row out."""
+    for other in (OWN["probe" if stage != "probe" else "pretrain"], {"epochs": 1}, PretrainConfig, None):
+        with pytest.raises(InputError, match=rf"{stage} takes a \w+Config, got (an object of|the class) \w+"):
+            CALLS[stage](other)
+
+
+@pytest.mark.parametrize("stage", ["finetune", "train_vpu", "selfpu", "fewshot"])
+def test_an_encoder_that_is_switched_off_is_refused_as_it_is(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights were drawn anew, and the head alone was trained on features of random weights."""
+    net = encoder().requires_grad_(False)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    monkeypatch.setitem(globals(), "encoder", lambda: net)
+    with pytest.raises(InputError, match=r"no weight of MLP asks for a gradient.*encoder\.requires_grad_\(\)"):
+        CALLS[stage](OWN[stage])
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+def test_an_encoder_without_weights_is_fine_tuned() -> None:
+    """Of Identity only the head can learn."""
+    head = finetune(Identity(4), Embedding(), H, PU, NNPU(PRIOR), FinetuneConfig(epochs=1), prior=PRIOR)
+    assert bool((head.weight != 0).any())
+
+
+@pytest.mark.parametrize("labels", [PU.astype(str), PU.astype(str).astype(object)], ids=["text", "objects"])
+@pytest.mark.parametrize("stage", GIVEN.values(), ids=GIVEN)
+def test_labels_in_words_are_refused(stage: Callable[[Any], Any], labels: Any) -> None:
+    with pytest.raises(InputError, match=r"labels must be numbers, 1, 0 or -1, got '1'; punce\.labels\.as_labels"):
+        stage(labels)
+
+
+@pytest.mark.parametrize("stage", ON_FEATURES.values(), ids=ON_FEATURES)
+def test_labels_outside_the_vocabulary_are_refused_with_their_row(stage: OnFeatures) -> None:
+    """The supervised probe took 2 for a negative; the probe named rows of a batch."""
+    for other, shown in ((2.0, "2"), (np.nan, "nan")):
+        with pytest.raises(InputError, match=rf"1 of 60 are not: values \[{shown}\], first at row 40"):
+            stage(H, np.where(np.arange(60) == 40, other, LABELS))
+
+
+def test_new_rows_that_do_not_fit_the_encoder_are_refused_in_words() -> None:
+    with pytest.raises(InputError, match=r"MLP cannot read these rows: Embedding gives .* \(b, 3\)"):
+        extract_features(encoder(), Embedding(), H[:, :3])
+    few, known = H[LABELS != 0], LABELS[LABELS != 0]
+    with pytest.raises(InputError, match=r"MLP cannot read these rows"):
+        fewshot(encoder(), Embedding(), H, LABELS, None, FewshotConfig(steps=1), validation=(few[:, :3], known))
+    with pytest.raises(InputError, match=r"AllConv cannot read these rows"):
+        learn_from_teacher(AllConv(12, 20, width=0.05), *view_and_lesson(), BRIEF)
+    for wrong in ("mlp", MLP, nn.Linear(4, 4)):
+        with pytest.raises(InputError, match="encoder must be an Encoder"):
+            extract_features(wrong, Embedding(), H)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="view must be a View"):
+        extract_features(encoder(), "embedding", H)  # type: ignore[arg-type]
+    assert extract_features(encoder(), Embedding(), H[:0]).shape == (0, 50)
+
+
+def test_validation_without_labels_is_refused() -> None:
+    for given in (None, H):
+        with pytest.raises(InputError, match="validation must be a pair, rows and their labels, got"):
+            fewshot(encoder(), Embedding(), H, LABELS, None, FewshotConfig(steps=1), validation=given)  # type: ignore[arg-type]
+
+
+def test_a_risk_is_no_loss() -> None:
+    with pytest.raises(InputError, match=r"loss must be a ContrastiveLoss, such as .*, got an object of NNPU"):
+        pretrain(encoder(), Embedding(), H, PU, NNPU(PRIOR), PretrainConfig(epochs=1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("stage", "changes", "said"),
+    [
+        ("probe", {"labelled_share": "auto"}, r"labelled_share must lie in \(0, 1\) or be None, got 'auto'"),
+        ("probe", {"validation_share": "0.2"}, r"the held-out share must lie in \[0, 1\), got '0.2'"),
+        ("pretrain", {"min_labelled": -1}, "min_labelled must be a whole number of at least 0, got -1"),
+        ("pretrain", {"min_labelled": 2.5}, "min_labelled must be a whole number of at least 0, got 2.5"),
+    ],
+)
+def test_settings_of_other_types_are_refused(stage: str, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        CALLS[stage](replace(OWN[stage], **changes))
 
 
 def test_a_seed_that_no_generator_takes_is_refused() -> None:

@@ -67,6 +67,19 @@ def test_other_write_errors_are_explained(store: CheckpointStore, monkeypatch: p
         store.save(3, *content(3))
 
 
+def test_two_runs_in_one_folder_are_suspected(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one took the half-written checkpoint for what a killed run left."""
+
+    def save_after_the_other(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        monkeypatch.undo()
+        CheckpointStore(store.folder).save(3, *content(3))
+        tensor_folder.save_file(tensors, path)
+
+    monkeypatch.setattr(tensor_folder, "save_file", save_after_the_other)
+    with pytest.raises(CheckpointError, match=r"Does another run write to this folder\?"):
+        store.save(3, *content(3))
+
+
 def test_ctrl_c_leaves_no_half_checkpoint(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
     before = visible(store)
 

@@ -195,3 +195,11 @@ def test_a_run_inside_the_callers_autocast_learns_and_leaves_trained_weights() -
     assert torch.allclose(own.seen[-1], plain.seen[-1], atol=0.05)
     assert torch.allclose(after.float(), plain.model(X), atol=0.05)
     assert not torch.allclose(after, before, atol=0.5)
+
+
+@torch.no_grad()
+def test_gradients_that_the_caller_switched_off_are_on_in_a_run() -> None:
+    stage = Regression()
+    train(stage)
+    assert float(stage.model.weight.detach()) != pytest.approx(float(Regression().model.weight))
+    assert not torch.is_grad_enabled()

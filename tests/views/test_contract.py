@@ -206,6 +206,14 @@ def test_plans_that_cannot_be_are_refused(case: str, arguments: dict[str, object
         view_of(case).plan(**(good | arguments))  # type: ignore[arg-type]
 
 
+@EVERY_VIEW
+def test_numbers_of_numpy_draw_the_views_of_pythons(case: str) -> None:
+    """Seeds often come from an arange."""
+    X, rows = rows_of(case), torch.arange(N)
+    plan = view_of(case).plan(np.int64(N), np.uint32(7), np.int32(2), X=X)  # type: ignore[arg-type]
+    assert torch.equal(plan.apply(X, rows), all_views(case, 7, 2))
+
+
 @pytest.mark.parametrize("name", ["table", "embedding"])
 @pytest.mark.parametrize(
     ("x", "message"),

@@ -11,7 +11,7 @@ import pandas as pd
 
 from punce.data.embeddings import LARGEST_EMBEDDING
 from punce.data.findings import DataCheck, DataFinding
-from punce.data.image_files import EQUAL, LOOKS, ImageFiles, brightest, unreadable_message
+from punce.data.image_files import EQUAL, LOOKS, ImageFiles, deep_values, unreadable_message
 from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, about_repeated, count_duplicates, hash_array, hash_bytes, hash_texts
 from punce.data.table_tally import FEW_HIDDEN, LEAK, TableTally
@@ -65,6 +65,7 @@ class _Tally:
         self._names: list[str] = []
         self._unreadable: list[str] = []
         self._brightest: int | None = None
+        self._own_scales = False
         self._non_finite: list[str] = []
         self._too_large = False
         self._empty_texts = 0
@@ -99,8 +100,11 @@ class _Tally:
         self._hashes.append(hashes)
         self._looks.append(files.known[LOOKS])
         self._names += files.names
-        if (top := brightest(files.folder, files.names)) is not None:
-            self._brightest = max(top, self._brightest or 0)
+        for is_sixteen, low, high in deep_values(files.folder, files.names):
+            if is_sixteen:
+                self._brightest = max(int(high), self._brightest or 0)
+            else:  # values from 0 to 1 have one scale
+                self._own_scales = self._own_scales or low < 0 or high > 1
 
     def _add_array(self, batch: UserData) -> None:
         values: npt.NDArray[Any] = np.asarray(batch.features)
@@ -153,6 +157,13 @@ class _Tally:
                 "multiply their values (12-bit data by 16) and write them anew"
             )
             yield DataFinding("warning", "dark_images", message)
+        if self._own_scales:
+            message = (
+                "some images have 32 bits a pixel, with values below 0 or above 1: each is scaled by its own largest "
+                "value, and what is negative is black, so that their brightness cannot be compared; write them anew "
+                "with 8 or 16 bits, or from 0 to 1, all on one scale"
+            )
+            yield DataFinding("warning", "own_scales", message)
         if self._empty_texts:
             yield DataFinding(
                 "warning", "empty_texts", number_of(self._empty_texts, "text is empty", "texts are empty")

@@ -23,7 +23,7 @@ _DEFAULT_SIZE = 64
 _LARGEST_SIZE = 1024  # of a side
 _LARGEST_NATIVE = 128  # larger images are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
-_LOOKED_INTO = 16  # images of 16 bits whose values are read for the check
+_LOOKED_INTO = 16  # images of more than 8 bits whose values are read for the check
 _SHOWN = 5
 _FEW_CHUNKS = 4  # decoded in seconds: no progress is shown
 _MOST_IN_MEMORY = 1 << 30  # bytes of decoded images; more go to a temporary file
@@ -209,18 +209,19 @@ def _headers(folder: Path, names: Sequence[str]) -> tuple[set[tuple[int, int]], 
     return sizes, modes
 
 
-def brightest(folder: Path, names: Sequence[str]) -> int | None:
-    """The largest value in some grey images of 16 bits; None where there are none."""
+def deep_values(folder: Path, names: Sequence[str]) -> list[tuple[bool, float, float]]:
+    """Of some grey images with more than 8 bits a pixel: whether they have 16, and their smallest and largest value."""
     from PIL import Image
 
     from punce.data.pictures import sixteen_bits
 
-    tops: list[int] = []
+    found: list[tuple[bool, float, float]] = []
     for name in _spread(names):
         with suppress(Exception), Image.open(folder / name) as image:  # what is spoilt is reported by name elsewhere
             is_small = image.width * image.height <= (Image.MAX_IMAGE_PIXELS or np.inf)
-            if sixteen_bits(image) and is_small:
-                tops.append(int(np.asarray(image).max()))
-        if len(tops) == _LOOKED_INTO:
+            if image.mode.startswith(("I", "F")) and is_small:
+                values = np.nan_to_num(np.asarray(image), nan=0, posinf=0, neginf=0)
+                found.append((sixteen_bits(image), float(values.min()), float(values.max())))
+        if len(found) == _LOOKED_INTO:
             break
-    return max(tops, default=None)
+    return found

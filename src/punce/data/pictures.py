@@ -25,6 +25,8 @@ from punce.training.cpus import usable_cpus
 
 Pixels = npt.NDArray[np.uint8]
 KEY_BYTES = 16
+DECODING = b"2"
+"""Raised when a file gives other pixels than before: embeddings that were kept under its key would be the old ones."""
 CHUNK = 256
 _LARGEST_FILE = 1 << 30  # bytes; more than any image within Pillow's limit of pixels needs
 _LOOKS = 16  # side of the grid on which images are compared: 256 bits
@@ -153,7 +155,7 @@ def _decoded(folder: Path, form: Form, is_known: Callable[[bytes], bool], name: 
         content = (folder / name).read_bytes()
     except OSError as error:
         return DecodedImage(b"", reason=error.strerror or str(error))
-    key = hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
+    key = hashlib.blake2b(content, digest_size=KEY_BYTES, person=DECODING).digest()
     if is_known(key):
         return DecodedImage(key)
     pixels = decode(folder / name, name, form, content)

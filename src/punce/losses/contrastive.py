@@ -165,9 +165,10 @@ def _shortest(dtype: torch.dtype) -> float:
 
 
 def _check_shapes(z: Tensor, labels: Tensor | None) -> None:
+    made = {"z": "torch.stack([z_first, z_second]) makes one of two views", "labels": "torch.as_tensor makes one"}
     for name, given in (("z", z), ("labels", labels)):
         if given is not None and not isinstance(given, Tensor):
-            raise InputError(f"{name} must be a tensor, got {type(given).__name__}; torch.as_tensor makes one")
+            raise InputError(f"{name} must be a tensor, got {type(given).__name__}; {made[name]}")
     if z.dim() != 3 or z.shape[0] != 2:
         raise InputError(
             f"z must hold the projections of two views, shape (2, b, d), got {tuple(z.shape)}; "

@@ -6,6 +6,7 @@ import copy
 import logging
 import warnings
 from dataclasses import asdict, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -340,7 +341,8 @@ def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
         name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
     if name not in ENCODERS or name == "transformer":  # which reads texts
         raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
-    width = {} if name in ("identity", "linear") else {"width": 0.2 if name == "mlp" else 0.25}
+    takes_width = "width" in signature(ENCODERS[name]).parameters  # Identity and Linear have none
+    width = {"width": 0.2 if name == "mlp" else 0.25} if takes_width else {}
     return {"name": name, "options": {**row_options(name, tuple(x.shape[1:])), **width}}
 
 

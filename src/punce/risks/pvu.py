@@ -42,7 +42,7 @@ class PvU(Risk):
     default; n_P/n for the population in ``single_set``; see :func:`~punce.risks.elkan_noto.decision_threshold`. Needs
     `prior`, and a model that does not over-fit: memorised unlabelled rows pull new positives below the cut.
 
-    Shape: as every risk, and weights (b,) in [0, 1]; entries of labelled rows are ignored.
+    Shape: as every risk, and weights (b,) in [0, 1], a tensor or an array; entries of labelled rows are ignored.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PvU(Risk):
         threshold = decision_threshold(self.prior, target_share=self.target_share)
         return math.log(threshold / (1.0 - threshold))
 
-    def forward(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+    def forward(self, scores: Tensor, labels: Tensor, weights: RowWeights | None = None) -> Tensor:
         """The risk over the rows of all ranks."""
         scores, labels = checked_batch(scores, labels)
         refuse_negatives(labels, "PvU")
@@ -94,7 +94,7 @@ class PvU(Risk):
         # Balanced, whatever the numbers of rows: the threshold assumes it.
         return 0.5 * p_plus + 0.5 * u_minus
 
-    def value(self, scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+    def value(self, scores: Tensor, labels: Tensor, weights: RowWeights | None = None) -> Tensor:
         """The risk for a log, without gradient."""
         with torch.no_grad():
             return self.forward(scores, labels, weights)
@@ -119,10 +119,11 @@ class PvU(Risk):
         row_loss = positive * as_positive + negative * as_negative
         return group_means([(row_loss, torch.ones_like(row_loss))]).means[0]
 
-    def _weights(self, scores: Tensor, weights: Tensor | None) -> Tensor:
+    def _weights(self, scores: Tensor, weights: RowWeights | None) -> Tensor:
         if weights is None:
             return self._constant_weights(scores)
-        weights = checked_scores(weights, "weights").detach().to(scores)
+        # weighted_duplicates makes an array.
+        weights = checked_scores(torch.as_tensor(weights).to(scores), "weights").detach()
         if weights.shape != scores.shape:
             raise InputError(f"weights must have the shape of scores {tuple(scores.shape)}, got {tuple(weights.shape)}")
         if bool(((weights < 0) | (weights > 1)).any()):

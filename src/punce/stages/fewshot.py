@@ -24,9 +24,9 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary, require_array
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
-from punce.stages.given import check_encoder, check_loss, check_view
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, check_loss, check_view, told
 from punce.stages.probe import LinearHead, require_tensor
-from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, score_rows
+from punce.stages.scorer import RawRows, RowStage, Scorer, score_rows
 from punce.training.loop import Batch, Judgement, Objective, Watched, train
 from punce.training.optim import OptimizerName
 from punce.training.run import fingerprint, weights_fingerprint
@@ -83,11 +83,13 @@ def fewshot(
 
     Shape: X (n, ...) rows as `view` takes them; labels (n,) of {1, 0, −1}; validation rows with labels of {1, −1}.
     """
-    check_encoder(encoder)
+    check_call("fewshot", config, FewshotConfig, outputs)
+    check_encoder(encoder, with_head=True)
     check_view(view, augments=True)
     if loss is not None:
         check_loss(loss)
     _check(X, labels, validation, config)  # before the encoder is touched
+    check_fit(encoder, view, validation[0])
     stage = _Fewshot(encoder, RawRows(view, X, labels), loss, config, validation)
     history = train(stage, **outputs)
     accuracy, _ = _validate(stage.scorer, view, *validation)
@@ -150,7 +152,7 @@ class _Fewshot(RowStage):
         unused = UNUSED_PARTS[1:] if self._fewshot.project else UNUSED_PARTS
         return {
             **super().identity(),
-            **{"loss": repr(self._loss), "encoder": str(getattr(encoder, "sha256", type(encoder).__name__))},
+            **{"loss": told(self._loss), "encoder": str(getattr(encoder, "sha256", type(encoder).__name__))},
             **{"first_weights": weights_fingerprint(encoder, unused), "validation": fingerprint(*self._validation)},
         }
 
@@ -183,6 +185,8 @@ def _criterion(accuracy: float, entropy: float, n: int) -> float:
 
 def _check(X: Tensor, labels: Labels, validation: tuple[Tensor, Labels], config: FewshotConfig) -> None:
     require_array(labels)
+    if not (isinstance(validation, tuple | list) and len(validation) == 2):
+        raise InputError(f"validation must be a pair, rows and their labels, got {type(validation).__name__}")
     require_array(validation[1], "validation labels")
     require_tensor(X)
     require_tensor(validation[0], "validation rows")

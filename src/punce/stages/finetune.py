@@ -23,9 +23,9 @@ from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
-from punce.stages.given import check_encoder, check_risk, check_view
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_risk, check_view, told
 from punce.stages.probe import LinearHead, Sketch
-from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise
+from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise
 from punce.training.loop import Batch, Judgement, Objective, Settings, TrainingConfig, Watched, train
 from punce.training.run import Stateful, fingerprint, weights_fingerprint
 from punce.views import View
@@ -83,7 +83,8 @@ def finetune(
     """
     kind = _Joint if from_scratch else _Finetune
     # Before weights are drawn anew: what is refused must leave the encoder as it was.
-    check_encoder(encoder)
+    check_call("finetune", config, FinetuneConfig, outputs)
+    check_encoder(encoder, with_head=True)
     check_view(view, augments=config.augment)
     check_risk(risk)
     check_pu_rows(X, labels, f"{kind.name} training")
@@ -144,7 +145,7 @@ class _Joint(RowStage):
         given = self._duplicates.given
         weights = None if given is None else fingerprint(given, np.empty(0, dtype=np.int8))
         # The first weights are a function of the seed here, and the Config holds the seed.
-        described = {"risk": repr(self._risk), "prior": self._prior, "weights": weights, "first_weights": None}
+        described = {"risk": told(self._risk), "prior": self._prior, "weights": weights, "first_weights": None}
         return {**super().identity(), **described}
 
     def state(self) -> dict[str, Stateful]:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from torch import nn
+from collections.abc import Mapping
+from numbers import Real
+
+import torch
+from torch import Tensor, nn
 
 from punce.encoders import Encoder
+from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
-from punce.risks import Risk
+from punce.losses import LOSSES
+from punce.risks import RISKS, Risk
+from punce.risks.base import Surrogate
+from punce.training.loop import Watched
+from punce.training.random_stream import seeded
+from punce.training.run import Outputs
+from punce.views import View
+from punce.views.taught import SmallImageView
+
+UNUSED_PARTS = ("projector.", "online_head.")
+"""Parts of an encoder that a head on its features does not use: their weights do not change the result."""
 
 
-def check_encoder(encoder: object) -> None:
-    """Refuse a name or a class in the place of an encoder, a network that is none, and one without its linear head."""
+def check_encoder(encoder: object, *, with_head: bool = False) -> None:
+    """Refuse a name or a class in the place of an encoder, a network that is none, and one without its linear head.
+
+    A stage that trains it `with_head`, a new one, refuses an encoder whose weights are all switched off, too.
+    """
     if not isinstance(encoder, Encoder):
         raise InputError(
             f"encoder must be an Encoder, got {_called(encoder)}; build_encoder makes one by name, and a network of "
@@ -22,6 +40,31 @@ def check_encoder(encoder: object) -> None:
         raise InputError(
             f"{type(encoder).__name__}.online_head must be torch.nn.Linear(number of features, 1), "
             f"got {'nothing' if head is None else head}"
+        )
+    if with_head:
+        _refuse_frozen(encoder)
+
+
+def _refuse_frozen(encoder: Encoder) -> None:
+    """The head alone would learn; on features of random weights where the encoder is to be trained from scratch."""
+    weights = [weight for name, weight in encoder.named_parameters() if not name.startswith(UNUSED_PARTS)]
+    if weights and not any(weight.requires_grad for weight in weights):  # Identity has none
+        raise InputError(
+            f"no weight of {type(encoder).__name__} asks for a gradient, so only the head would be trained: probe does "
+            "that, on frozen features; encoder.requires_grad_() lets the encoder be trained, too"
+        )
+
+
+def check_call(
+    stage: str, config: object, kind: type, outputs: Mapping[str, object], known: type[Outputs] = Watched
+) -> None:
+    """Refuse another stage's configuration, and keywords that the stage does not know: both would be ignored."""
+    if not isinstance(config, kind):
+        raise InputError(f"{stage} takes a {kind.__name__}, got {_called(config)}")
+    if unknown := sorted(set(outputs) - set(known.__annotations__)):
+        raise InputError(
+            f"{stage} has no argument {', '.join(unknown)}; beside data and settings it takes "
+            f"{', '.join(known.__annotations__)}"
         )
 
 
@@ -36,9 +79,37 @@ def check_view(view: object, *, augments: bool) -> None:
         raise InputError(f"view must be a View, such as Embedding(), got {_called(view)}; build_view makes one by name")
 
 
+def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor) -> None:
+    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads."""
+    x, weight, name = view.clean(X[:2]), next(encoder.parameters()), type(encoder).__name__
+    try:
+        # Seeded: an encoder may draw random numbers in eval mode, too, and the caller's stream must not change.
+        with eval_mode(encoder), torch.no_grad(), seeded(0, weight.device):
+            h = encoder.features(x)
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, IndexError) as error:
+        row = ", ".join(map(str, x.shape[1:]))
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{name} cannot read these rows: {type(view).__name__} gives them as {x.dtype} (b, {row}), the weights are "
+            f"{weight.dtype}; {_remedy(x, weight)} ({why})"
+        ) from error
+    expected, seen = (len(x), encoder.feature_size), tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
+    if seen != expected:
+        raise InputError(f"{name}.features gives {seen} for {len(x)} rows, but online_head reads {expected}")
+
+
+def _remedy(x: Tensor, weight: Tensor) -> str:
+    """What to do about an encoder with such weights that cannot read x."""
+    if x.device != weight.device:
+        return f"they are on {weight.device} and the rows on {x.device}: move both to one device"
+    return "build the encoder for rows of this shape" if x.dtype == weight.dtype else "encoder.float() converts it"
+
+
 def check_loss(loss: object) -> None:
-    """Refuse a name or a class in the place of a loss, and one with weights."""
-    if not isinstance(loss, nn.Module):
+    """Refuse a name, a class or a risk in the place of a loss, and one with weights."""
+    if not isinstance(loss, nn.Module) or isinstance(loss, Risk):
         raise InputError(
             f"loss must be a ContrastiveLoss, such as InfoNCE(), got {_called(loss)}; build_loss makes one by name"
         )
@@ -50,6 +121,20 @@ def check_risk(risk: object) -> None:
     if not isinstance(risk, Risk):
         raise InputError(f"risk must be a Risk, such as NNPU(prior), got {_called(risk)}; build_risk makes one by name")
     _refuse_weights("risk", risk)
+
+
+def told(objective: nn.Module | None) -> str:
+    """A loss or risk as a checkpoint compares it: what it shows, and of a class from outside every plain setting.
+
+    Whoever writes a loss need not define `extra_repr`: a run would be resumed with another setting of it.
+    """
+    shown = repr(objective)
+    if objective is None or type(objective) in (*LOSSES.values(), *RISKS.values()):
+        return shown
+    own = {name: value.name if isinstance(value, Surrogate) else value for name, value in vars(objective).items()}
+    own.pop("training")
+    plain = {name: value for name, value in own.items() if name[0] != "_" and isinstance(value, Real | str | tuple)}
+    return f"{shown} {plain}"
 
 
 def _refuse_weights(word: str, module: nn.Module) -> None:

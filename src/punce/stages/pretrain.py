@@ -19,7 +19,7 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import ContrastiveLoss
 from punce.risks import NNPU
-from punce.stages.given import check_encoder, check_loss, check_view
+from punce.stages.given import check_call, check_encoder, check_loss, check_view, told
 from punce.stages.scorer import RawRows, RowStage, check_rows
 from punce.training.loop import Batch, Objective, TrainingConfig, train
 from punce.training.run import Outputs, Stateful
@@ -77,6 +77,7 @@ def pretrain(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0, −1}.
     """
+    check_call("pretrain", config, PretrainConfig, outputs, Outputs)
     check_encoder(encoder)
     check_view(view, augments=True)
     check_loss(loss)
@@ -113,7 +114,7 @@ class _Pretraining(RowStage):
 
     def identity(self) -> dict[str, Any]:
         watched = {} if self._watch is None else {"watched": True}
-        return {**super().identity(), "loss": repr(self._loss), "encoder": _architecture(self._encoder), **watched}
+        return {**super().identity(), "loss": told(self._loss), "encoder": _architecture(self._encoder), **watched}
 
     def state(self) -> dict[str, Stateful]:
         return super().state() if self._watch is None else {**super().state(), "watch": self._watch}

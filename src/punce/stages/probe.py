@@ -20,12 +20,12 @@ from torch.nn.utils import skip_init
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
-from punce.labels import NEGATIVE, Labels, require_array, require_positive_and_unlabelled
+from punce.labels import NEGATIVE, Labels, check_vocabulary, require_array, require_positive_and_unlabelled
 from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
-from punce.stages.given import check_risk
+from punce.stages.given import check_call, check_encoder, check_fit, check_risk, check_view, told
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.products import fast_products
 from punce.training.run import Stateful, fingerprint
@@ -71,7 +71,11 @@ class LinearHead(nn.Module):
         return cls(weight, bias, mean, torch.ones_like(weight) if scale is None else scale, **history)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Scores of features. Shape: (B, D) -> (B,)."""
+        """Scores of features, whatever their precision. Shape: (B, D) -> (B,)."""
+        require_tensor(h, "features")
+        if h.dim() != 2 or h.shape[1] != len(self.weight):
+            raise InputError(f"the head is for features (n, {len(self.weight)}), got {tuple(h.shape)}")
+        h = h.to(self.weight.dtype)
         return ((h - self.mean) / self.scale) @ self.weight + self.bias
 
     def extra_repr(self) -> str:
@@ -81,7 +85,10 @@ class LinearHead(nn.Module):
 
 def extract_features(encoder: Encoder, view: View, X: Tensor) -> Tensor:
     """h of every row: encoder in eval mode, un-augmented inputs. Shape: (n, ...) -> (n, D)."""
+    check_encoder(encoder)
+    check_view(view, augments=False)
     require_tensor(X)
+    check_fit(encoder, view, X)
     return in_eval_mode(encoder, lambda x: encoder.features(view.clean(x)), X)
 
 
@@ -120,6 +127,7 @@ def probe(
 
     Shape: features (n, D); labels (n,) of {1, 0}; weights (n,).
     """
+    check_call("probe", config, ProbeConfig, outputs)
     check_risk(risk)
     stage = _Probe(features, labels, risk, config, prior, weights)
     return stage.head(train(stage, **outputs))
@@ -167,7 +175,7 @@ class _Probe(Stage):
 
     def identity(self) -> dict[str, Any]:
         return {
-            **{"risk": repr(self._risk), "prior": self._prior, "features": list(self._x.shape)},
+            **{"risk": told(self._risk), "prior": self._prior, "features": list(self._x.shape)},
             "labels": hashlib.sha256(self._labels.astype("int8").tobytes()).hexdigest()[:16],
             "weights": None if (given := self._duplicates.given) is None else fingerprint(given, self._labels),
         }
@@ -203,6 +211,7 @@ def checked_features(features: Tensor, labels: Labels) -> Tensor:
     Shape: features (n, D), labels (n,).
     """
     require_array(labels)
+    check_vocabulary(labels)
     if not isinstance(features, Tensor) or not features.is_floating_point():
         seen = features.dtype if isinstance(features, Tensor) else type(features).__name__
         raise InputError(

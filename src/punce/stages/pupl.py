@@ -18,6 +18,7 @@ from torch.nn.functional import normalize
 
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
+from punce.stages.given import check_call
 from punce.stages.probe import LinearHead, checked_features, standardisation
 from punce.stages.scorer import check_pu_rows
 
@@ -59,6 +60,7 @@ def pupl(features: Tensor, labels: Labels, config: PuplConfig = PuplConfig()) ->
     """
     from sklearn.linear_model import LogisticRegression
 
+    check_call("pupl", config, PuplConfig, {})
     features = checked_features(features, labels)
     clusters = pseudo_labels(features, labels, config)
     mean, scale = standardisation(features)

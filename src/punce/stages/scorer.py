@@ -11,18 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from punce.encoders import Encoder
-from punce.encoders.encoder import eval_mode
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_array, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
+from punce.stages.given import check_fit
 from punce.stages.probe import LinearHead, in_eval_mode, require_tensor, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
 from punce.training.run import fingerprint
 from punce.views import Plan, View
-
-UNUSED_PARTS = ("projector.", "online_head.")
-"""Parts of an encoder that a head on its features does not use: their weights do not change the result."""
 
 ScoreRows = Callable[[Tensor], Tensor]
 Observer = Callable[[ScoreRows], Mapping[str, float]]
@@ -83,7 +80,7 @@ class RowStage(Stage):
         # Detached: rows may be the output of a network, whose graph the first step would free.
         self.view, self.X, self.labels = rows.view, rows.X.detach(), rows.labels
         if (encoder := next((part for part in model.modules() if isinstance(part, Encoder)), None)) is not None:
-            _require_fit(encoder, self.view, self.X)
+            check_fit(encoder, self.view, self.X)
 
     def inputs(self, batch: Batch) -> Tensor:
         """Clean rows."""
@@ -112,34 +109,6 @@ class RowStage(Stage):
         scores = score_rows(scorer, self.view, self.X[self.held_out])
         error = zero_one_risk(scores, self.label_of[self.held_out], prior, cut)
         return Judgement(error, {"held_out_risk": error}, scorer)
-
-
-def _require_fit(encoder: Encoder, view: View, X: Tensor) -> None:
-    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads."""
-    x, weight, name = view.clean(X[:2]), next(encoder.parameters()), type(encoder).__name__
-    try:
-        # Seeded: an encoder may draw random numbers in eval mode, too, and the caller's stream must not change.
-        with eval_mode(encoder), torch.no_grad(), seeded(0, weight.device):
-            h = encoder.features(x)
-    except (InputError, torch.OutOfMemoryError):
-        raise
-    except (RuntimeError, ValueError, IndexError) as error:
-        row = ", ".join(map(str, x.shape[1:]))
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(
-            f"{name} cannot read these rows: {type(view).__name__} gives them as {x.dtype} (b, {row}), the weights are "
-            f"{weight.dtype}; {_remedy(x, weight)} ({why})"
-        ) from error
-    expected, seen = (len(x), encoder.feature_size), tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
-    if seen != expected:
-        raise InputError(f"{name}.features gives {seen} for {len(x)} rows, but online_head reads {expected}")
-
-
-def _remedy(x: Tensor, weight: Tensor) -> str:
-    """What to do about an encoder with such weights that cannot read x."""
-    if x.device != weight.device:
-        return f"they are on {weight.device} and the rows on {x.device}: move both to one device"
-    return "build the encoder for rows of this shape" if x.dtype == weight.dtype else "encoder.float() converts it"
 
 
 def score_rows(model: Scorer, view: View, X: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU, RiskWarning
 from punce.risks.base import group_means
 from punce.scenario import check_prior
-from punce.stages.given import check_encoder, check_view
+from punce.stages.given import check_call, check_encoder, check_view
 from punce.stages.probe import LinearHead
 from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
 from punce.training.loop import Batch, Judgement, Objective, TrainingConfig, Watched, train
@@ -99,7 +99,8 @@ def selfpu(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
-    check_encoder(encoder)
+    check_call("selfpu", config, SelfPUConfig, outputs)
+    check_encoder(encoder, with_head=True)
     check_view(view, augments=False)
     check_pu_rows(X, labels, "Self-PU")
     check_prior(prior, open_interval=True)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
+from punce.stages.given import check_call
 from punce.stages.probe import LinearHead, checked_features
 
 _FEWEST = 2  # of each class: one to learn from, one to judge by
@@ -45,6 +46,7 @@ def supervised(
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.preprocessing import StandardScaler
 
+    check_call("supervised", config, SupervisedConfig, {})
     features = checked_features(features, labels)
     _check_both_classes(labels)
     h = features.cpu().double().numpy()

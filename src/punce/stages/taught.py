@@ -27,8 +27,9 @@ from punce.encoders import Encoder
 from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU
 from punce.risks.base import group_means
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit
 from punce.stages.probe import LinearHead, Sketch
-from punce.stages.scorer import UNUSED_PARTS, Scorer, check_pu_rows
+from punce.stages.scorer import Scorer, check_pu_rows
 from punce.training.loop import Batch, Objective, Stage, TrainingConfig, train
 from punce.training.run import Outputs, Stateful, fingerprint, weights_fingerprint
 from punce.views import counter
@@ -73,7 +74,10 @@ def learn_from_teacher(
     encoder: Encoder, view: SmallImageView, lesson: Lesson, config: TaughtConfig, **outputs: Unpack[Outputs]
 ) -> LinearHead:
     """Train `encoder` in place and return the head on its features of ``view.clean``."""
+    check_call("learn_from_teacher", config, TaughtConfig, outputs, Outputs)
+    check_encoder(encoder, with_head=True)
     check_pu_rows(lesson.X, lesson.labels, "a taught network")
+    check_fit(encoder, view, lesson.X)
     model = Scorer(encoder)
     folder, history = outputs.get("folder"), []
     second = replace(config, epochs=config.own_epochs, lr=_SECOND_RATE)

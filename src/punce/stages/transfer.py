@@ -109,7 +109,7 @@ class TrainedHead:
     @torch.no_grad()
     def scores(self, X: Tensor) -> Tensor:
         """Scores of raw rows. Shape: (n, ...) -> (n,)."""
-        scores: Tensor = self.linear(self.features_of(X).to(self.linear.weight.dtype))
+        scores: Tensor = self.linear(self.features_of(X))
         return scores
 
 
@@ -149,7 +149,7 @@ def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
 
     def observe(head: LinearHead) -> Mapping[str, float]:
         assert observer is not None
-        return observer(lambda X: head(features_of(X).to(head.weight.dtype)))
+        return observer(lambda X: head(features_of(X)))
 
     linear = train_on_features(
         config,
@@ -160,7 +160,7 @@ def _on_frozen_features(config: FeatureConfig, problem: Problem) -> TrainedHead:
         observer=None if observer is None else observe,
         **problem.storage,
     )
-    cut = cut_of(linear(features_of(problem.X).to(linear.weight.dtype)))
+    cut = cut_of(linear(features_of(problem.X)))
     return TrainedHead(linear, cut, features_of, is_frozen=True)
 
 

@@ -21,9 +21,9 @@ from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.risks import VPU
 from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
-from punce.stages.given import check_encoder, check_view
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_view
 from punce.stages.probe import LinearHead
-from punce.stages.scorer import UNUSED_PARTS, RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
+from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
 from punce.training import collectives
 from punce.training.batches import own_part
 from punce.training.loop import Batch, Judgement, Objective, Watched, train
@@ -101,7 +101,8 @@ def train_vpu(
 
     Shape: X (n, ...) raw rows as `view` takes them; labels (n,) of {1, 0}.
     """
-    check_encoder(encoder)
+    check_call("train_vpu", config, VPUConfig, outputs)
+    check_encoder(encoder, with_head=True)
     check_view(view, augments=False)
     check_pu_rows(X, labels, "vPU")
     if not view.clean(X[:1]).is_floating_point():  # images in whole numbers become floats there, tokens do not

@@ -165,9 +165,11 @@ class CheckpointStore:
     def _explained(self, error: OSError | SafetensorError, step: int, needed: int) -> CheckpointError:
         names, free = self.names(), size_in_words(shutil.disk_usage(self.folder).free)
         kept = f"earlier checkpoints are intact, the last is {names[-1]}" if names else "there is no earlier checkpoint"
+        # Each run removes what it takes for the rest of a killed one.
+        other = "Does another run write to this folder? " if "No such file" in str(error) else ""
         return CheckpointWriteError(
             f"could not write the checkpoint of step {step} ({size_in_words(needed)}) to {self.folder}: {error}; "
-            f"{free} are free on that disk; {kept}. Repeat the command to continue from there"
+            f"{free} are free on that disk; {kept}. {other}Repeat the command to continue from there"
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import UNLABELLED, Labels
 
 _CYCLED = 1 << 32  # stream of the shuffles that continue over epochs; those of one epoch are numbered from 0
@@ -42,8 +42,9 @@ class StratifiedBatches:
     def __post_init__(self) -> None:
         if self.batch_size < 2:
             raise InputError(f"batch_size must be at least 2, got {self.batch_size}")
-        if self.labelled_share is not None and not 0 < self.labelled_share < 1:
-            raise InputError(f"labelled_share must lie in (0, 1), got {self.labelled_share}")
+        share = self.labelled_share
+        if share is not None and not (is_number(share) and 0 < share < 1):
+            raise InputError(f"labelled_share must lie in (0, 1) or be None, got {share!r}")
 
     @property
     def per_epoch(self) -> int:

@@ -79,7 +79,7 @@ class Settings:
     validation_share: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("seed", 0), ("epochs", 0), ("steps", 0), ("batch_size", 2)):
+        for name, least in (("seed", 0), ("epochs", 0), ("steps", 0), ("batch_size", 2), ("min_labelled", 0)):
             value = getattr(self, name)
             is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
             if value is None and name == "steps":
@@ -245,6 +245,7 @@ def _fresh_casts() -> Iterator[None]:
         torch.clear_autocast_cache()  # what the caller computes next must see the trained weights
 
 
+@torch.enable_grad()  # a notebook may have switched gradients off to evaluate
 @fast_products()
 @_fresh_casts()
 def train(stage: Stage, *, observer: Observe | None = None, **outputs: Unpack[Outputs]) -> list[dict[str, Any]]:

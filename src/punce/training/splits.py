@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels
 
 Rows = npt.NDArray[np.int64]
@@ -21,8 +21,8 @@ def holdout_split(labels: Labels, share: float, seed: int) -> tuple[Tensor, Tens
 
     A label value with a single row stays in training. Share 0 holds nothing out.
     """
-    if not 0 <= share < 1:
-        raise InputError(f"the held-out share must lie in [0, 1), got {share}")
+    if not (is_number(share) and 0 <= share < 1):
+        raise InputError(f"the held-out share must lie in [0, 1), got {share!r}")
     generator = np.random.Generator(np.random.PCG64([seed, 77]))  # a stream of its own: batches use the seed too
     is_held_out = np.zeros(len(labels), dtype=bool)
     for value in np.unique(labels):

@@ -245,8 +245,11 @@ def _check_hyper_parameters(view: Image) -> None:
     check_range("degrees", view.degrees, 0, 180)
     check_range("shear", view.shear, 0, 80)
     check_range("jitter (brightness, contrast, saturation, hue)", view.jitter, 0, 10)
-    if len(view.jitter) != 4:
+    if not isinstance(view.jitter, tuple) or len(view.jitter) != 4:
         raise InputError(f"jitter must be (brightness, contrast, saturation, hue), got {view.jitter!r}")
+    for name in ("mean", "std"):
+        if not isinstance(value := getattr(view, name), tuple):
+            raise InputError(f"{name} must be a tuple, one number for all channels or one each, got {value!r}")
     check_range("mean", view.mean, -100, 100)
     check_range("std", view.std, 0, 100, open_below=True)
     if view.padding not in get_args(Padding):

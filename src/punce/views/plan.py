@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,8 +61,9 @@ class Draws:
         # Row numbers enter a 32-bit product when a donor row is drawn (counter.below); seeds and epochs are int64.
         for name, low, bits in (("n_rows", 1, 31), ("seed", 0, 63), ("epoch", 0, 63)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << bits:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value < 1 << bits:
                 raise InputError(f"{name} must be a whole number from {low} to 2**{bits} - 1, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's, as of an arange of seeds, would overflow in a hash
 
     def keys(self, rows: Tensor, n_batch: int, device: torch.device | str) -> list[Tensor]:
         """The keys of the first and of the second view of every row, (b,) each, for the functions of `counter`."""
