@@ -34,7 +34,6 @@ from punce.labels import (
     about_scorers,
     labels_of_rows,
     require_positive_and_unlabelled,
-    require_same_index,
     row_weights,
 )
 from punce.losses import ContrastiveLoss
@@ -55,6 +54,7 @@ from punce.options import (
     describe,
     resolved,
 )
+from punce.row_numbers import require_same_index
 from punce.scenario import Scenario, Target
 from punce.training.cpus import limited_threads
 from punce.training.random_stream import check_random_state, drawn_seed

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.errors import InputError, number_of
-from punce.row_numbers import floats_of, without_mask
+from punce.row_numbers import floats_of, require_same_index, without_mask
 
 if TYPE_CHECKING:
     import torch
@@ -214,25 +214,6 @@ def about_scorers(y: Any, rows: RowLabels) -> str:
     if rows.note == _NO_ZERO:
         return _SCORERS.format("1 and -1")
     return _SCORERS_AND_NEGATIVES if (rows.truths == NEGATIVE).any() else ""
-
-
-def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> None:
-    """Refuse `y`, one entry a row, whose index is not that of the rows `X`: matched by position, they may be mixed up.
-
-    Of what is not pandas' nothing is known.
-    """
-    if not (isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X)):
-        return
-    if y.index.equals(X.index):
-        return
-    same_names = y.index.is_unique and X.index.is_unique and y.index.isin(X.index).all()
-    in_order = f"{name}.loc[{of_rows}.index] brings it into that order"
-    mend = in_order if same_names else f"{name}.to_numpy() if they do belong together in order"
-    first = f"first {y.index[:3].tolist()} and {X.index[:3].tolist()}"
-    raise InputError(
-        f"the index of {name} is not the index of {of_rows} ({first}), so which entry belongs to which row is not "
-        f"clear; {mend}"
-    )
 
 
 def _in_scikit_learns_words(y: Any, error: InputError) -> str:

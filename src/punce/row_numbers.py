@@ -1,4 +1,4 @@
-"""What a caller gives of each row as one number (a score, a weight, a chance to be labelled), as an array."""
+"""What a caller gives of each row as one number: a score, a weight, a chance to be labelled."""
 
 from __future__ import annotations
 
@@ -34,3 +34,22 @@ def without_mask(values: Any) -> Any:
         return values.data
     kind, empty = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
     return np.ma.filled(values.astype(kind), empty)
+
+
+def require_same_index(y: Any, X: Any, name: str = "y", of_rows: str = "X") -> None:
+    """Refuse `y`, one entry a row, whose index is not that of the rows `X`: matched by position, they may be mixed up.
+
+    Of what is not pandas' nothing is known.
+    """
+    if not (isinstance(y, pd.Series | pd.DataFrame) and isinstance(X, pd.Series | pd.DataFrame) and len(y) == len(X)):
+        return
+    if y.index.equals(X.index):
+        return
+    same_names = y.index.is_unique and X.index.is_unique and y.index.isin(X.index).all()
+    in_order = f"{name}.loc[{of_rows}.index] brings it into that order"
+    mend = in_order if same_names else f"{name}.to_numpy() if they do belong together in order"
+    first = f"first {y.index[:3].tolist()} and {X.index[:3].tolist()}"
+    raise InputError(
+        f"the index of {name} is not the index of {of_rows} ({first}), so which entry belongs to which row is not "
+        f"clear; {mend}"
+    )

@@ -20,13 +20,12 @@ from punce.labels import (
     UNLABELLED,
     as_labels,
     require_positive_and_unlabelled,
-    require_same_index,
 )
 from punce.priors.copies import Copies, find_copies
 from punce.priors.crossfit import OutOfFold, check_classifier, default_classifier, out_of_fold
 from punce.priors.features import Float, Rows, as_rows
 from punce.priors.result import RawEstimate
-from punce.row_numbers import floats_of
+from punce.row_numbers import floats_of, require_same_index
 
 
 class Scores(NamedTuple):
