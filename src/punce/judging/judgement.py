@@ -18,7 +18,15 @@ import numpy.typing as npt
 from punce.judging.calibration import PUCalibrator, with_share
 from punce.judging.calls import Calls, Flags
 from punce.judging.estimates import CONFIDENCE
-from punce.judging.labelling import Features, LabellingCheck, by_groups, check_labelling, widened, widened_prior
+from punce.judging.labelling import (
+    Features,
+    LabellingCheck,
+    about_groups,
+    by_groups,
+    check_labelling,
+    widened,
+    widened_prior,
+)
 from punce.judging.metrics import PUMetrics, pu_metrics
 from punce.judging.ranking import collapse_reason
 from punce.judging.thresholds import Rule, choose_threshold, shortfall
@@ -143,13 +151,14 @@ def judge_fit(
     judged = judge(*by, labelled_share=beta, negative_share=gamma, **asked)
     called = judged.calibrator.probability(own) >= judged.threshold
     prior = first if is_biased else judged.prior  # what the labels say if they are taken as random
-    told = {"features": of, "are_directions": are_directions, "labelled_share": beta, "seed": seed}
-    check = check_labelling(own, labels, prior, called, **told)
+    known = {"features": of, "are_directions": are_directions, "labelled_share": beta, "seed": seed}
+    check = check_labelling(own, labels, prior, called, **known)
+    told = about_groups(check, are_directions) if is_biased else check.sentence  # empty where it does not fire
     wider = replace(
         judged,
         prior=widened_prior(judged.prior, check),
         metrics=widened(judged.metrics, check, always=is_biased),
-        warnings=(*judged.warnings, *([check.sentence] if check.fires and not is_biased else [])),
+        warnings=(*judged.warnings, *filter(None, [told])),
     )
     return wider, check
 
@@ -246,7 +255,7 @@ class _Priors:
         What is `unknown` of the quality is so of the share: in the file of numbers it must not look like an estimate.
         """
         prior = self.used
-        if self.both is not None and population is not None:
+        if population is not None and population.negative_share > 0:
             prior = replace(prior, population_prior=population.share)
         return unsupported(prior, unknown) if unknown else prior
 
