@@ -240,7 +240,8 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         thinned = Thinned(rows.codes, kept, self.scenario)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
             judged = self._judge(fitted.only(thinned.rows), rows, thinned)
-            self._warn(*self.prior_.warnings, *judged.warnings)
+            about_target = thinned.about_target(self.target, judged.prior.value, self.prior_.value)
+            self._warn(*self.prior_.warnings, *judged.warnings, about_target)
         self._keep_scores(fitted, X, len(labels))
         self._remember_rows(judged, X, thinned)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
