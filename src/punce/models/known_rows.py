@@ -33,7 +33,9 @@ def require_verdicts(codes: Labels, judged: Any) -> None:
     Whoever writes negatives as 0 would have only the positives of the judged rows learned from, and every probability
     moved up to fit them.
     """
-    silent = np.flatnonzero((codes == UNLABELLED) & np.asarray(judged)) if judged is not None else []
+    if judged is None:
+        return
+    silent = np.flatnonzero((codes == UNLABELLED) & np.asarray(judged))
     if len(silent):
         few = number_of(len(silent), "row whose label is", "rows whose labels are")
         raise InputError(
