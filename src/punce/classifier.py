@@ -43,7 +43,7 @@ from punce.models.copies import about_copies
 from punce.models.heads import check_head
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
-from punce.models.known_rows import about_known, require_unknown
+from punce.models.known_rows import about_known, require_unknown, require_verdicts
 from punce.models.network import check_device
 from punce.models.saved import Saved
 from punce.options import (
@@ -174,9 +174,9 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         """Learn from rows `X` and labels `y`: 1 labelled positive, 0 unlabelled, -1 labelled negative.
 
         Labelled rows are taken for random samples of their class. `judged` marks rows that are not: a person looked up
-        their class because the row was chosen. Their label is the truth, and everything learns from it, but for the
-        share of positives they stay unlabelled rows. Labels of only 1 and -1 are those of other libraries: there -1
-        means unlabelled.
+        their class because the row was chosen. Their label, 1 or -1, is the truth, and everything learns from it, but
+        for the share of positives they stay unlabelled rows. Labels of only 1 and -1 are those of other libraries:
+        there -1 means unlabelled.
 
         `sample_weight` says how much each row counts in the training of the ensemble for tables and of the heads of a
         default fit or on the rows as they are (``encoder="identity"``); one loss and risk that you name have no use for
@@ -206,11 +206,13 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         codes, notes = labels_of_rows(plain_rows(y), X)
         for name, given in (("sample_weight", sample_weight), ("propensity", propensity), ("judged", judged)):
             require_same_index(given, X, name)
-        rows = RowLabels.of(codes, plain_rows(judged))
+        mask = plain_rows(judged)
+        rows = RowLabels.of(codes, mask)
         labels = rows.labels
         require_positive_and_unlabelled(rows.codes, "y")
         if np.shape(X)[0] != len(labels):
             raise InputError(f"X has {np.shape(X)[0]} rows but y has {len(labels)} labels; give one for each row")
+        require_verdicts(codes, mask)
         require_unknown(rows)
         self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
@@ -239,10 +241,11 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self._warn(*fitted.warnings, *about_known(self.ran_, rows.counts))
         thinned = Thinned(rows.codes, kept, self.scenario)
         with limited_threads(1):  # small matrices: BLAS's threads would wait for each other longer than they work
-            judged = self._judge(fitted.only(thinned.rows), rows, thinned)
-            self._warn(*self.prior_.warnings, *judged.warnings)
+            judgement = self._judge(fitted.only(thinned.rows), rows, thinned)
+            about_target = thinned.about_target(self.target, judgement.prior.value, self.prior_.value)
+            self._warn(*self.prior_.warnings, *judgement.warnings, about_target)
         self._keep_scores(fitted, X, len(labels))
-        self._remember_rows(judged, X, thinned)
+        self._remember_rows(judgement, X, thinned)
         self.classes_ = np.array([0, 1])  # last: it says that there is a fit
 
     def check_arguments(self) -> None:

@@ -77,6 +77,37 @@ def test_the_verdict_on_a_row_has_no_say_in_what_is_reported_of_it() -> None:
         assert moved.mean() == pytest.approx(0.8, abs=0.01), "the other four folds learn from the verdict"
 
 
+@pytest.mark.parametrize("target", ["population", "unlabelled"])
+def test_verdicts_against_an_estimate_by_biased_labels_move_probabilities_once(target: Any) -> None:
+    """They were bent to the verdicts, then shifted to the population by the odds of that estimate: 0.63 for 0.33."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([np.ones(80, dtype=bool), rng.random(1200) < 0.3])
+    scores = rng.normal(np.where(y, 1.2, -1.2))
+    scores[:80] = np.sort(rng.normal(1.2, 1.0, 800))[-80:]  # only clear positives are labelled
+    codes, truths = np.repeat([1, 0], [80, 1200]).astype(np.int8), np.zeros(1280, dtype=np.int8)
+    truths[80:230] = np.where(y[80:230], 1, -1)
+    first = replace(given_prior(0.01, codes, "single_set"), low=0.005, high=0.03, method="combined")
+    people = JudgedScores.of(scores, codes, truths)
+    judged = judge(
+        scores,
+        codes,
+        first,
+        "accuracy",
+        labelled_share=80 / 1280,
+        people=people,
+        scenario="single_set",
+        target=target,
+        sees_more=False,
+        seed=0,
+    )
+    true = y.mean() if target == "population" else y[80:].mean()
+    rows = scores if target == "population" else scores[80:]
+    assert judged.calibrator.probability(rows).mean() == pytest.approx(true, abs=0.06)
+    assert judged.calibrator.prior == pytest.approx(true, abs=0.06)
+    deployed = judged.calibrator.probability(rows, float(true))
+    assert deployed.mean() == pytest.approx(true, abs=0.06)  # a shift to the share that they have already
+
+
 def test_the_recall_of_a_wanted_precision_agrees_with_the_calls_that_are_shown(honesty: ModuleType) -> None:
     """76 rows were called and at least 232 were positive, but recall was said to lie between 0.00 and 0.82."""
     for seed in range(4):

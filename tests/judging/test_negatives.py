@@ -74,6 +74,17 @@ def test_negatives_move_the_prior_and_the_numbers_are_counted_on_them() -> None:
     assert metrics.population.accuracy.value == pytest.approx(share * t + (1 - share) * (1 - f), abs=0.02)
 
 
+def test_the_population_holds_the_negatives_also_where_nothing_is_counted_on_them() -> None:
+    """With labelling='biased', or no negative held out, the prior and the probabilities named different populations."""
+    scores, labels = draw(np.random.default_rng(1), n_n=0)
+    own = {"labelled_share": 150 / 1900, "scenario": "single_set", "target": "population", "sees_more": False}
+    prior = given_prior(PRIOR, labels, "single_set")
+    judged = judge(scores, labels, prior, "accuracy", **own, negative_share=250 / 1900, seed=0)  # type: ignore[arg-type]
+    assert judged.both_prior is None
+    assert judged.prior.population_prior == judged.metrics.population.prior
+    assert judged.prior.population_prior == pytest.approx((150 + 1500 * PRIOR) / 1900)
+
+
 def test_a_classifier_that_tells_the_classes_apart_is_not_said_to_tell_no_rows_apart() -> None:
     """Five labelled positives do not stand out of unlabelled rows that are mostly positive, but of the negatives."""
     rng = np.random.default_rng(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,13 @@ def test_rows_that_nearly_all_have_a_known_class_are_refused(n_unknown: int) -> 
     labels = np.where(judged & (labels == 0), -1, labels)
     with pytest.raises(InputError, match=f"{n_unknown} rows are of unknown class, beside 35 judged rows"):
         PUClassifier().fit(np.random.default_rng(0).normal(size=(len(labels), 3)), labels, judged=judged)
+
+
+@pytest.mark.parametrize("negative", [0, "no"])
+def test_judged_rows_without_a_class_are_refused(negative: Any) -> None:
+    """Judged negatives written as 0 were left out: probabilities averaged to 0.79 where 38 % were positive."""
+    judged = np.arange(60) >= 40
+    positive = 1 if negative == 0 else "yes"
+    y = np.where(np.arange(60) % 10 == 0, positive, negative)
+    with pytest.raises(InputError, match=r"judged marks 18 rows .* first row 41: label a judged row 1 or -1"):
+        PUClassifier().fit(np.random.default_rng(0).normal(size=(60, 3)), y, judged=judged)

@@ -99,6 +99,18 @@ def test_infinite_features_are_located() -> None:
         estimate_prior(data.X, data.labels)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.float64])
+def test_a_column_far_from_zero_says_as_much_as_one_near_it(kind: type) -> None:
+    """Seconds since 1970 within an hour were refused: "all feature columns are constant or empty"."""
+    data = gaussians(0.3, n_p=60, n_u=200)
+    near = np.round(data.X[:, :1] * 40)
+    assert estimate_prior((near + 1_700_000_000).astype(kind), data.labels, "bbe") == estimate_prior(
+        near, data.labels, "bbe"
+    )
+    gaps = np.where(np.arange(len(near))[:, None] % 9 == 0, np.nan, near + 1_700_000_000)
+    assert estimate_prior(np.c_[gaps, np.full(len(gaps), np.nan)], data.labels, "bbe").value < 0.6
+
+
 @pytest.mark.parametrize(("n_p", "n_u", "words"), [(1, 20, "label at least 2 rows"), (20, 1, "one unlabelled row")])
 def test_one_row_cannot_be_held_out(n_p: int, n_u: int, words: str) -> None:
     data = gaussians(1.0, n_p=n_p, n_u=n_u)

@@ -89,6 +89,16 @@ def test_new_rows_are_compared_with_the_labelled_rows_that_propensities_keep() -
     assert (clf._seen.columns.positive.sum(axis=1) == kept).all()
 
 
+@pytest.mark.parametrize("target", ["unlabelled", "population"])
+def test_probabilities_that_are_not_for_the_unlabelled_rows_alone_are_told(target: Any) -> None:
+    """They averaged to a share other than `prior_`, and a precision of 0.85 was said where 0.14 was true."""
+    X, y, _ = blobs()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        PUClassifier(prior=0.3, target=target).fit(X, y, propensity=np.where(X[:, 0] > 1.2, 0.9, 0.2))
+    assert any("unlabelled rows alone it is 30%" in str(each.message) for each in told) == (target == "unlabelled")
+
+
 def test_many_negatives_are_what_the_quality_is_counted_on_and_no_unlabelled_rows() -> None:
     X, y, truth = blobs(600)
     y[np.flatnonzero((y == 0) & (truth == 0))[:100]] = -1

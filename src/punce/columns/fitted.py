@@ -45,6 +45,12 @@ LEFT_OUT = {
 }
 
 
+def are_lost_in_single_precision(medians: Floats, scales: Floats) -> npt.NDArray[np.bool_]:
+    """Columns whose values lie so close together, and so far from 0, that float32 would make many of them equal."""
+    largest = np.minimum(np.abs(medians), LARGEST_SINGLE).astype(np.float32)
+    return np.asarray(np.spacing(largest).astype(np.float64) * _STEPS > scales)
+
+
 @dataclass(frozen=True)
 class NumberColumn:
     """One column of numbers, or one part of a date (`part`)."""
@@ -63,9 +69,8 @@ class NumberColumn:
 
     @property
     def is_lost_in_single_precision(self) -> bool:
-        """Whether its values lie so close together, and so far from 0, that float32 would make many of them equal."""
-        largest = min(abs(self.median), LARGEST_SINGLE)
-        return float(np.spacing(np.float32(largest))) * _STEPS > self.scale
+        """Whether float32 would make many of its values equal."""
+        return bool(are_lost_in_single_precision(np.array(self.median), np.array(self.scale)))
 
 
 @dataclass(frozen=True)

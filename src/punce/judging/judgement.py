@@ -18,7 +18,15 @@ import numpy.typing as npt
 from punce.judging.calibration import PUCalibrator, with_share
 from punce.judging.calls import Calls, Flags
 from punce.judging.estimates import CONFIDENCE
-from punce.judging.labelling import Features, LabellingCheck, by_groups, check_labelling, widened, widened_prior
+from punce.judging.labelling import (
+    Features,
+    LabellingCheck,
+    about_groups,
+    by_groups,
+    check_labelling,
+    widened,
+    widened_prior,
+)
 from punce.judging.metrics import PUMetrics, pu_metrics
 from punce.judging.ranking import collapse_reason
 from punce.judging.thresholds import Rule, choose_threshold, shortfall
@@ -94,13 +102,15 @@ class JudgedScores:
 class Mix:
     """The rows that probabilities and calls are for: U with shares of rows like P and like N among them.
 
-    `prior` is the share of positives among U, `share` that among the rows of the mix.
+    `prior` is the share of positives among U, `share` that among the rows of the mix. Where a person gave the prior
+    (`is_given`), `judged` rows bend the probabilities around it; otherwise they are what it is known by.
     """
 
     prior: float
     labelled_share: float
     negative_share: float = 0.0
     judged: JudgedScores | None = None
+    is_given: bool = False
 
     def without(self, part: Flags) -> Mix:
         """The mix as it is known without the verdicts on this part of the unlabelled rows. Shape: part (n_U,)."""
@@ -143,13 +153,14 @@ def judge_fit(
     judged = judge(*by, labelled_share=beta, negative_share=gamma, **asked)
     called = judged.calibrator.probability(own) >= judged.threshold
     prior = first if is_biased else judged.prior  # what the labels say if they are taken as random
-    told = {"features": of, "are_directions": are_directions, "labelled_share": beta, "seed": seed}
-    check = check_labelling(own, labels, prior, called, **told)
+    known = {"features": of, "are_directions": are_directions, "labelled_share": beta, "seed": seed}
+    check = check_labelling(own, labels, prior, called, **known)
+    told = about_groups(check, are_directions) if is_biased else check.sentence  # empty where it does not fire
     wider = replace(
         judged,
         prior=widened_prior(judged.prior, check),
         metrics=widened(judged.metrics, check, always=is_biased),
-        warnings=(*judged.warnings, *([check.sentence] if check.fires and not is_biased else [])),
+        warnings=(*judged.warnings, *filter(None, [told])),
     )
     return wider, check
 
@@ -179,8 +190,10 @@ def judge(
     priors = _Priors.of(scores, labels, first, scenario, sees_more, seed)
     population = Mix(usable_prior(priors.used), labelled_share, negative_share)
     is_population = target == "population" and scenario == "single_set"  # in case_control U is the population
-    mix = replace(population if is_population else Mix(population.prior, 0.0), judged=people)
-    calibrator, threshold = _decide(p, u, n, mix, rule)
+    mix = replace(
+        population if is_population else Mix(population.prior, 0.0), judged=people, is_given=is_given(priors.used)
+    )
+    calibrator, threshold, _ = _decide(p, u, n, mix, rule)
     calls, held_out = cross_fitted(p, u, n, mix, rule, calibrator.method, seed)
     calls = replace(calls, at_hand=calibrator.probability(u) >= threshold, are_all=has_all)
     metrics = pu_metrics(
@@ -246,7 +259,7 @@ class _Priors:
         What is `unknown` of the quality is so of the share: in the file of numbers it must not look like an estimate.
         """
         prior = self.used
-        if self.both is not None and population is not None:
+        if population is not None and population.negative_share > 0:
             prior = replace(prior, population_prior=population.share)
         return unsupported(prior, unknown) if unknown else prior
 
@@ -278,32 +291,40 @@ def cross_fitted(
     """Calls and probabilities of every held-out row by a calibration and a threshold that did not see it."""
     groups = [p, u, n] if len(n) else [p, u]
     chances, called = [np.zeros(len(own)) for own in groups], [np.zeros(len(own), dtype=bool) for own in groups]
-    by_rule = []
+    by_rule, of_u = [], np.zeros(len(u))
     for inside in _folds([len(own) for own in groups], seed):
         # The method of the whole: a fold short of the limit for isotonic regression must not choose another.
         # A single row cannot be left out: it is judged by itself, and its wide intervals say how little that is.
         alone = any(part.all() for part in inside[:2])
         rest = groups if alone else [own[~part] for own, part in zip(groups, inside, strict=True)]
         known = mix if alone else mix.without(inside[1])
-        calibrator, threshold = _decide(rest[0], rest[1], rest[2] if len(n) else n, known, rule, method)
+        calibrator, threshold, prior = _decide(rest[0], rest[1], rest[2] if len(n) else n, known, rule, method)
         for own, part, of, calls in zip(groups, inside, chances, called, strict=True):
             of[part] = calibrator.probability(own[part])
             calls[part] = of[part] >= threshold
+        of_u[inside[1]] = with_share(chances[1][inside[1]], calibrator.prior, prior)
         cut = calibrator.score_at(threshold)
         by_rule.append([(own >= cut).mean() for own in groups])
-    of_u = with_share(chances[1], mix.share, mix.prior)
     found = Calls(called[0], called[1], of_u, np.array(by_rule).T, called[2] if len(n) else None)
     return found, dict(zip(("positive", "unlabelled", "negative"), chances, strict=False))
 
 
-def _decide(p: Floats, u: Floats, n: Floats, mix: Mix, rule: Rule, method: str = "auto") -> tuple[PUCalibrator, float]:
-    """Probabilities for the rows of the mix, and from which of them a row is called positive."""
+def _decide(
+    p: Floats, u: Floats, n: Floats, mix: Mix, rule: Rule, method: str = "auto"
+) -> tuple[PUCalibrator, float, float]:
+    """Probabilities for the rows of the mix, from which of them a row is called positive, and the prior of U."""
     calibrator = PUCalibrator.fit(p, u, mix.prior, method)  # type: ignore[arg-type]
     if mix.judged is not None:
         calibrator = calibrator.bent(mix.judged.scores, mix.judged.is_positive)
+        if not mix.is_given:
+            # The shift to the mix starts at what the probabilities of U now average to: from an estimate by biased
+            # labels, far below that, it would move them a second time.
+            mix = replace(mix, prior=float(calibrator.probability(u).mean()))
+            calibrator = replace(calibrator, prior=mix.prior)
     calibrator = calibrator.shifted(mix.share)
     of_p, of_u, of_n = (calibrator.probability(own) for own in (p, u, n))
-    return calibrator, choose_threshold(rule, of_p, of_u, mix.labelled_share, of_n, mix.negative_share)
+    threshold = choose_threshold(rule, of_p, of_u, mix.labelled_share, of_n, mix.negative_share)
+    return calibrator, threshold, mix.prior
 
 
 def _folds(sizes: list[int], seed: int) -> Iterator[list[Flags]]:

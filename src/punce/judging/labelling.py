@@ -178,14 +178,17 @@ def _evidence(
     depth = 1.0 - real.valley / float(np.mean([one.valley for one in normal]))
     sharper = real.sharpness - float(np.mean([one.sharpness for one in normal]))
     gap = depth + 10.0 * sharper
-    clear = _CLEAR_OF_DIRECTIONS if are_directions else _CLEAR
-    evidence = _difference(groups, ~is_p & (split.guess == 1.0)) if gap > clear else 0.0
+    evidence = _difference(groups, ~is_p & (split.guess == 1.0)) if gap > _clear(are_directions) else 0.0
     # Of columns also a gap that is not clear, but no contradiction: only a large difference counts. A given share rests
     # on no label: a group far larger than that is not the positives, and says nothing about which of them are labelled.
     if not (are_directions or is_given(prior)) and depth > 0.05 and sharper > -0.03:
         ratio = float(real.guess.mean()) / max(prior.high, 0.003)
         evidence = max(evidence, np.log(ratio) / np.log(_TOO_MANY))
     return float(gap), max(float(evidence), 0.0)
+
+
+def _clear(are_directions: bool) -> float:
+    return _CLEAR_OF_DIRECTIONS if are_directions else _CLEAR
 
 
 def _difference(groups: _Groups, guessed: Flags) -> float:
@@ -305,3 +308,18 @@ def by_groups(
     low, high = min(shares) / _SLACK_SHARE, min(1.0, max(shares) * _SLACK_SHARE)
     estimate = replace(given_prior(shares[middle], labels, scenario), low=low, high=high, method="groups")
     return np.concatenate([u, p]), own, prior if is_given(prior) else estimate
+
+
+def about_groups(check: LabellingCheck, are_directions: bool) -> str:
+    """What to tell a person whose rows have no clear gap where :func:`by_groups` needs one; empty where they have.
+
+    A split comes out of any rows. Of overlapping classes the positive group is too large and fits the scores too well:
+    of two normal classes 1.7 standard deviations apart, an accuracy of 0.94 was said and 0.78 was true.
+    """
+    if check.gap > _clear(are_directions):  # not where it is NaN
+        return ""
+    return (
+        "labelling='biased': no clear gap separates the group of rows around the labelled ones from the others; where "
+        "the classes overlap, the share of positives and the quality are then said too high. Judge some rows (punce "
+        "review) before you rely on them"
+    )

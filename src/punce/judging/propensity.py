@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.used_prior import FEWEST_LABELLED, GivenPrior
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
 from punce.priors import PriorEstimate
 from punce.row_numbers import floats_of
-from punce.scenario import Scenario, label_frequency
+from punce.scenario import Scenario, Target, label_frequency
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -76,6 +76,21 @@ class Thinned:
             value, low, high = map(of_all, prior)
             return value, low, high
         return of_all(prior)
+
+    def about_target(self, target: Target, share: float, own: float) -> str:
+        """What to tell a person for whose target there are no numbers; empty where there are.
+
+        Of the positives that were left unlabelled, how many there are of each kind follows from the propensity of every
+        row, which is not known: `share` is that of positives in the rows that count as unlabelled, `own` that in U.
+        """
+        if target != "unlabelled" or not self._n_returned:
+            return ""
+        returned = number_of(self._n_returned, "labelled row that was", "labelled rows that were")
+        return (
+            f"target='unlabelled' with propensity=: probabilities, calls and quality are for the unlabelled rows and "
+            f"the {returned} thinned out, of which together {share:.0%} are positive; among the unlabelled rows alone "
+            f"it is {own:.0%}, so that fewer calls are right there; target='population' is free of this"
+        )
 
     def among_unlabelled(self, estimate: PriorEstimate) -> PriorEstimate:
         """An estimate for all rows that count as unlabelled, for the unlabelled rows themselves."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.route import LEARNED_FROM_KNOWN
@@ -22,6 +24,23 @@ def require_unknown(rows: RowLabels) -> None:
         raise InputError(
             f"{few} of unknown class, beside {' and '.join(f'{n} {name}' for name, n in rows.counts.items())}; PU "
             f"learning needs at least {FEWEST_FOR_ENSEMBLE} that nobody has looked up (use an ordinary classifier)"
+        )
+
+
+def require_verdicts(codes: Labels, judged: Any) -> None:
+    """Refuse judged rows without a class. Shape: codes and judged (n,).
+
+    Whoever writes negatives as 0 would have only the positives of the judged rows learned from, and every probability
+    moved up to fit them.
+    """
+    if judged is None:
+        return
+    silent = np.flatnonzero((codes == UNLABELLED) & np.asarray(judged))
+    if len(silent):
+        few = number_of(len(silent), "row whose label is", "rows whose labels are")
+        raise InputError(
+            f"judged marks {few} read as unlabelled (0), first row {silent[0]}: label a judged row 1 or -1, by what "
+            "the person said, and leave a row of which nothing is known out of judged"
         )
 
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from punce.columns.bins import quantile_bins
 from punce.columns.counts import counted
 from punce.columns.encoder import EncodedTable, TableEncoder
-from punce.columns.fitted import FIRST_CATEGORY, UNKNOWN
+from punce.columns.fitted import FIRST_CATEGORY, UNKNOWN, are_lost_in_single_precision
 from punce.columns.given import is_missing, is_text, plain_rows
 from punce.columns.one_hot import common_codes, has_code
 from punce.errors import InputError, number_of
@@ -35,6 +35,7 @@ MAX_CATEGORIES = 200
 MAX_COLUMNS = 256
 """Wider dense matrices (pixels, embeddings) are projected before trees see them."""
 PROJECTED = 50
+_ROWS_FOR_QUARTILES = 1_000
 _ROWS_FOR_COMPONENTS = 10_000  # enough to find the leading directions
 _MOST_CELLS = 100_000_000  # completed and projected at once: each of a few copies takes 400 MB
 _TREE_BINS = 200  # below the 255 of scikit-learn's boosting, which then cuts nothing itself
@@ -142,7 +143,7 @@ def _from_numbers(values: npt.NDArray[Any]) -> Rows:
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got an array of {matrix.dtype}")
     with np.errstate(over="ignore"):  # refused below
-        as_float = matrix.astype(np.float32, copy=False)
+        as_float = _near_zero(matrix).astype(np.float32, copy=False)
     infinite = np.isinf(as_float)
     if infinite.any():
         row, column = (int(i) for i in np.argwhere(infinite)[0])
@@ -151,6 +152,19 @@ def _from_numbers(values: npt.NDArray[Any]) -> Rows:
             f"{column}; replace them by numbers, or by NaN where the value is missing"
         )
     return _without_constants(as_float)
+
+
+def _near_zero(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A column that single precision would make (nearly) constant counted from its median, as those of a frame are."""
+    if np.can_cast(matrix.dtype, np.float32):
+        return matrix
+    ordered = np.sort(matrix[:: max(1, len(matrix) // _ROWS_FOR_QUARTILES)], axis=0)  # missing values come last
+    last = np.maximum((~np.isnan(ordered)).sum(axis=0) - 1, 0)
+    places = (np.array([0.25, 0.5, 0.75])[:, None] * last).astype(np.intp)
+    low, median, high = np.take_along_axis(ordered, places, axis=0).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        is_lost = (high > low) & are_lost_in_single_precision(median, high - low)
+    return matrix - np.where(is_lost, median, 0.0) if is_lost.any() else matrix
 
 
 def _two_dimensional(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
