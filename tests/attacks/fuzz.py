@@ -71,6 +71,7 @@ class Runner:
         self.target, self.found, self.tally = target, found, Tally()
         self.path, self.report = folder / "in" / target.name, folder / "tally.json"
         self.path.parent.mkdir()
+        self.seeds = target.seeds(folder)  # before memory is bounded: some are models that are fitted now
         self._memory = _resident()
         signal.signal(signal.SIGALRM, _too_long)
 
@@ -138,7 +139,7 @@ def by_hypothesis(run: Runner, seconds: float, number: int) -> None:
 
     from tests.attacks.changes import changed, spoilt
 
-    seeds, until = run.target.seeds(run.path.parent.parent), time.monotonic() + seconds
+    until = time.monotonic() + seconds
     rng = random.Random(number)
     options: dict[str, Any] = {"database": None, "deadline": None, "phases": [Phase.generate]}
     options["suppress_health_check"] = list(HealthCheck)
@@ -149,7 +150,7 @@ def by_hypothesis(run: Runner, seconds: float, number: int) -> None:
             run(spoilt(content, rng))
 
     while time.monotonic() < until:
-        inner = settings(max_examples=200, **options)(given(changed(seeds, run.target.words))(one))
+        inner = settings(max_examples=200, **options)(given(changed(run.seeds, run.target.words))(one))
         with_seed(number)(inner)()
         number += 1
     run.save()
@@ -161,7 +162,7 @@ def by_atheris(run: Runner, seconds: float, number: int) -> None:
 
     corpus = run.path.parent.parent / "corpus"
     corpus.mkdir()
-    for k, content in enumerate(run.target.seeds(run.path.parent.parent)):
+    for k, content in enumerate(run.seeds):
         (corpus / f"seed-{k}").write_bytes(content)
     options = [f"-max_total_time={int(seconds)}", f"-seed={number + 1}", "-max_len=300000", "-rss_limit_mb=0"]
     atheris.Setup([sys.argv[0], *options, "-verbosity=0", "-print_final_stats=0", str(corpus)], run)

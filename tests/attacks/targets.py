@@ -37,6 +37,7 @@ from punce.report.page import render_report
 from punce.storage.checkpoint import CheckpointStore
 from punce.storage.row_cache import RowCache
 from tests.attacks.folders import STORED, Parts, joined, rows_for, write_folder
+from tests.attacks.small_models import small_models
 from tests.data.test_file_forms import WRITERS, rows
 from tests.product.review.runs import finished_run, write_table
 from tests.report.samples import content
@@ -180,10 +181,25 @@ def _load_model(path: Path) -> None:
     """The file holds JSON and tensors; the manifest that is written beside them fits."""
     folder = write_folder(path.parent / "hostile", Parts.of(path.read_bytes()))
     classifier = PUClassifier.load(folder)
-    classifier.predict_proba(rows_for(classifier.kind_))
+    classifier.predict_proba(_rows_for(classifier))
+
+
+def _rows_for(classifier: PUClassifier) -> Any:
+    """Some rows of the form that the model reads."""
+    if classifier.kind_ in ("table", "text"):
+        return rows_for(classifier.kind_)
+    rng = np.random.RandomState(0)
+    if classifier.kind_ == "embedding":
+        return rng.normal(size=(4, 12)).astype(np.float32)
+    is_grey = (getattr(getattr(classifier._route, "_reader", None), "_row_shape", None) or (3,))[0] == 1
+    return rng.randint(0, 256, (4, 1 if is_grey else 3, 12, 12)).astype(np.uint8)
 
 
 def _model_seeds(_: Path) -> list[bytes]:
+    return _stored_seeds(_) + [parts.joined() for parts in small_models().values()]
+
+
+def _stored_seeds(_: Path) -> list[bytes]:
     return [joined(name) for name in STORED]
 
 
@@ -256,7 +272,7 @@ def _own() -> list[Target]:
     report = partial(json.dumps, allow_nan=False)
     return [
         Target("model", _load_model, _model_seeds, JSON_WORDS),
-        Target("checkpoint", _load_checkpoint, _model_seeds, JSON_WORDS),
+        Target("checkpoint", _load_checkpoint, _stored_seeds, JSON_WORDS),
         Target("rows.safetensors", _load_rows, _row_seeds, JSON_WORDS),
         Target(
             "config.json", partial(_in_run, "config.json", _use_config), partial(_run_file, "config.json"), JSON_WORDS

@@ -184,10 +184,17 @@ def test_counts_of_probabilities_that_are_none_are_refused(name: str, wild: floa
         SeenScores.from_json({**good, name: [wild, *good[name][1:]]})
 
 
-@pytest.mark.parametrize("change", [{"scales": []}, {"folds": 0, "scales": []}, {"weight": float("nan")}])
-def test_candidates_without_scores_are_refused(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"scales": []}, "scale"),
+        ({"folds": 0, "scales": []}, "scale"),
+        ({"weight": float("nan")}, "weight: expected float"),
+    ],
+)
+def test_candidates_without_scores_are_refused(change: dict[str, Any], match: str) -> None:
     member = {"features": "raw", "head": "taught_linear", "folds": 0, "scales": [[0.0, 1.0]], "weight": 1.0, **change}
-    with pytest.raises(ValueError, match="scale"):
+    with pytest.raises(ValueError, match=match):
         Portfolio.from_state({}, {"readers": [], "members": [member]})
 
 

@@ -19,6 +19,7 @@ from punce.report.content import (
     Quality,
     ReviewCurve,
     RowReason,
+    SensitivityRow,
     Threshold,
     TopRow,
     TopRows,
@@ -112,6 +113,24 @@ def test_a_missing_number_stands_under_the_numbers() -> None:
     html = render_report(ReportContent("t", top=TopRows(rows, ("amount", "kind"))))
     assert html.count('<td class="num"><bdi>–</bdi></td>') == 1
     assert html.count('<td class="text"><bdi>–</bdi></td>') == 1
+
+
+def test_a_dash_in_what_if_is_explained_whichever_number_is_missing() -> None:
+    whole = SensitivityRow(0.3, 30.0, 20, recall=0.9, precision=0.8, accuracy=0.9, f1=0.85)
+    for missing in ("", "precision", "accuracy"):
+        row = replace(whole, **{missing: None}) if missing else whole
+        said = text_of(render_report(replace(content(), sensitivity=(whole, row)))).partition("What if the share")[2]
+        assert ("A dash: so many positives" in said) == bool(missing)
+
+
+def test_a_question_as_the_name_of_a_column_does_not_fill_the_table() -> None:
+    """The head of a column of numbers is narrow, and stays in view: it would cover the rows of a phone."""
+    question = "How satisfied are you with the time it took until somebody answered your letter?"
+    html = render_report(ReportContent("t", top=TopRows((TopRow(1, "a", 0.9, (1.5, "x")),), (question, "short"))))
+    head = html.partition('id="top-table"')[2].partition("</thead>")[0]
+    assert f'<bdi title="{question}">How satisfied are you with' in head
+    assert head.count(question) == 1
+    assert "<bdi>short</bdi>" in head
 
 
 def test_a_stage_that_trained_several_times_is_several_lines() -> None:

@@ -10,13 +10,15 @@ distinct values, each of which should have a bin of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from punce.columns.stored import StoredArrays
+from punce.errors import InputError
 
 N_BINS = 64
 MISSING_BIN = -1.0
@@ -39,6 +41,14 @@ class Bins(StoredArrays):
             cuts = _cuts(values[:, column])
             edges[: len(cuts), column] = cuts
         return cls(edges, categorical)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What :meth:`arrays` gave; more edges would give bins that the models do not know."""
+        bins = super().from_arrays(arrays)
+        if bins.categorical.ndim != 1 or bins.edges.shape != (N_BINS - 1, len(bins.categorical)):
+            raise InputError(f"not stored bins: edges of shape {bins.edges.shape}, flags of {bins.categorical.shape}")
+        return bins
 
     def transform(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Bin numbers −1 … 63 and category codes 0 … 254; missing values have their own. (n, d) -> (n, d).

@@ -47,6 +47,7 @@ from punce.columns.kinds import (
 )
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.errors import InputError, number_of
+from punce.storage.json_tree import decode
 
 _FORMAT = 1
 _CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
@@ -222,7 +223,8 @@ class TableEncoder:
             if content["format"] != _FORMAT:
                 raise InputError(f"table encoder of format {content['format']}, this version reads {_FORMAT}")
             forms = NumberForms.from_json(content.get("numbers", {}))
-            return cls(tuple(stored_column(entry) for entry in content["columns"]), dict(content["left_out"]), forms)
+            left_out = decode(dict[str, str], content["left_out"], "left_out")
+            return cls(tuple(stored_column(entry) for entry in content["columns"]), left_out, forms)
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise InputError(f"not a stored table encoder: {error}") from error
 

@@ -25,6 +25,7 @@ from punce.columns.kinds import (
     respelled,
 )
 from punce.errors import InputError, number_of
+from punce.storage.json_tree import decode
 
 MISSING, UNKNOWN, FIRST_CATEGORY = 0, 1, 2
 _MOST_CATEGORIES = 1_000  # rarer ones are read as unknown: a model learns nothing from a few rows each
@@ -226,11 +227,8 @@ def category_codes(column: CategoryColumn, series: pd.Series[Any], notes: list[s
 
 def stored_column(entry: Mapping[str, Any]) -> Column:
     """The column of its entry in JSON."""
-    kind = entry["kind"]
-    if kind == "number":
-        return NumberColumn(**entry)
-    if kind == "category":
-        return CategoryColumn(entry["name"], tuple(entry["categories"]))
-    if kind == "date":
-        return DateColumn(entry["name"], entry["format"], tuple(NumberColumn(**part) for part in entry["parts"]))
-    raise InputError(f"not a stored table encoder: unknown kind of column {kind!r}")
+    kinds: dict[str, type[Column]] = {"number": NumberColumn, "category": CategoryColumn, "date": DateColumn}
+    if entry["kind"] not in kinds:
+        raise InputError(f"not a stored table encoder: unknown kind of column {entry['kind']!r}")
+    column: Column = decode(kinds[entry["kind"]], entry, "a column of the table")
+    return column

@@ -19,6 +19,7 @@ from punce.columns.written import (
     written_numbers,
 )
 from punce.errors import InputError, number_of
+from punce.storage.json_tree import decode
 
 _SHOWN = 4  # columns in a note
 
@@ -64,7 +65,7 @@ class NumberForms:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> NumberForms:
         """Inverse of :meth:`to_json`."""
-        columns = {str(name): NumberForm(**form) for name, form in content.get("columns", {}).items()}
+        columns = decode(dict[str, NumberForm], content.get("columns", {}), "numbers")
         return cls(checked_decimal(content.get("decimal", ".")), columns)
 
 

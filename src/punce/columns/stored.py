@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -26,4 +26,16 @@ class StoredArrays:
         absent = [field.name for field in fields(cls) if field.name not in arrays]
         if absent:
             raise InputError(f"not stored {cls.__name__.lower()}: {absent} are missing")
-        return cls(**{field.name: np.asarray(arrays[field.name]) for field in fields(cls)})
+        found = {field.name: np.asarray(arrays[field.name]) for field in fields(cls)}
+        hints = get_type_hints(cls)
+        for name, array in found.items():
+            wanted = _number_type(hints[name])
+            if not np.can_cast(array.dtype, wanted, "same_kind"):
+                raise InputError(f"not stored {cls.__name__.lower()}: {name} holds {array.dtype}, not {wanted}")
+        return cls(**found)
+
+
+def _number_type(annotation: Any) -> np.dtype[Any]:
+    """Of `npt.NDArray[np.float32]`, which is `np.ndarray[shape, np.dtype[np.float32]]`, the last."""
+    wanted: np.dtype[Any] = np.dtype(get_args(get_args(annotation)[1])[0])
+    return wanted

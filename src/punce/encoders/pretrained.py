@@ -25,6 +25,7 @@ from torch import nn
 from punce.errors import InputError
 from punce.options import looks_like_a_path
 from punce.storage.files import file_sha256
+from punce.storage.json_tree import decode
 
 VARIABLE = "PUNCE_TEXT_ENCODER"
 """Names the encoder to use where none is given, and where to look when a saved model's encoder has moved."""
@@ -45,6 +46,10 @@ _TOKENIZER_FILES = (
 )
 _SHOWN = 3
 T = TypeVar("T")
+
+
+class EncoderNotFoundError(InputError):
+    """The encoder that a model file names is not on this machine: the file is good, and something else is missing."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +117,18 @@ def fingerprint(folder: Path, sort: Sort = TEXT) -> str:
 
 def find_again(spec: dict[str, Any], sort: Sort, fingerprint_of: Callable[[str], str], build: Callable[[str], T]) -> T:
     """The encoder that a model file names, found where it was or where the variable points; another one is refused."""
+    named, sha256 = (decode(str, spec[key], f"encoder.{key}") for key in ("source", "sha256"))
     seen = []
-    for source in dict.fromkeys(source for source in (spec["source"], sort.named) if source):
+    for source in dict.fromkeys(source for source in (named, sort.named) if source):
         try:
-            if fingerprint_of(source) == spec["sha256"]:
+            if fingerprint_of(source) == sha256:
                 return build(source)
             seen.append(f"{source} holds other weights or another {sort.prepares}")
         except InputError as error:
             seen.append(str(error))
-    raise InputError(
-        f"the model was trained on the {sort.reads} encoder {spec['source']!r} (sha256 {spec['sha256'][:12]}…), which "
-        f"was not found: {'; '.join(seen)}. Set {sort.variable} to the folder that holds it"
+    raise EncoderNotFoundError(
+        f"the model was trained on the {sort.reads} encoder {named!r} (sha256 {sha256[:12]}…), which was not found: "
+        f"{'; '.join(seen)}. Set {sort.variable} to the folder that holds it"
     )
 
 

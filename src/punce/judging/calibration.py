@@ -19,7 +19,7 @@ relative variance of a density ratio). So they lie in [π/(m+2), 1 − (1−π)/
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from sklearn.isotonic import isotonic_regression
 from punce.errors import InputError
 from punce.judging.ranking import checked_column
 from punce.scenario import check_prior
+from punce.storage.json_tree import decode
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["auto", "sigmoid", "isotonic"]
@@ -138,15 +139,11 @@ class PUCalibrator:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Self:
         """Inverse of :meth:`to_json`."""
-        knots = {key: tuple(float(v) for v in content[key]) for key in ("scores", "logits")}
-        scores, logits = np.array(knots["scores"]), np.array(knots["logits"])
-        if (
-            not len(scores) == len(logits) > 0
-            or not np.isfinite([*scores, *logits]).all()
-            or (np.diff(scores) < 0).any()
-        ):
-            raise ValueError("the calibrator needs a finite log-odds for each of its scores, and these in order")
-        return cls(**knots, prior=check_prior(content["prior"]), method=str(content["method"]))
+        found = decode(cls, content, "calibrator")
+        if not len(found.scores) == len(found.logits) > 0 or (np.diff(found.scores) < 0).any():
+            raise ValueError("the calibrator needs a log-odds for each of its scores, and these in order")
+        check_prior(found.prior, open_interval=True)
+        return cast(Self, found)
 
 
 def with_share(probability: Floats, share: float, other: float) -> Floats:

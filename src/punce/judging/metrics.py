@@ -30,7 +30,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,7 @@ from punce.judging.ranking import (
 )
 from punce.notebook import html_table
 from punce.scenario import Scenario, Target, check_prior, check_scenario, check_target
+from punce.storage.json_tree import decode
 
 Basis = Literal["pu", "pnu"]
 
@@ -114,10 +115,12 @@ class PUMetrics:
         """Inverse of :meth:`to_json`."""
 
         def number(own: Any) -> float:
-            return np.nan if own is None else float(own)
+            return np.nan if own is None else float(decode(float, own, "metrics"))
 
         def estimate(own: Mapping[str, Any]) -> Estimate:
-            return Estimate(number(own["value"]), number(own["low"]), number(own["high"]), str(own["reason"]))
+            return Estimate(
+                number(own["value"]), number(own["low"]), number(own["high"]), decode(str, own["reason"], "reason")
+            )
 
         def mix(own: Mapping[str, Any]) -> MixMetrics:
             parts = {key: estimate(own[key]) for key in ("called", "precision", "accuracy", "f1")}
@@ -126,9 +129,9 @@ class PUMetrics:
         read: dict[str, Callable[[Any], Any]] = {
             **dict.fromkeys(("recall", "auc"), estimate),
             **dict.fromkeys(("unlabelled", "population"), mix),
-            "notes": tuple,
         }
-        return cls(**{key: read[key](own) if key in read else own for key, own in content.items()})
+        kinds = get_type_hints(cls)
+        return cls(**{k: read[k](own) if k in read else decode(kinds[k], own, k) for k, own in content.items()})
 
     def _repr_html_(self) -> str:
         """The five numbers as a notebook shows them."""

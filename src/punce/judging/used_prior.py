@@ -16,7 +16,8 @@ from punce.priors import PriorEstimate, estimate_quietly, held_out_scores
 from punce.priors.cautions import about_width
 from punce.priors.result import Z_90
 from punce.priors.sample import EqualScoresError, rows_of
-from punce.scenario import Scenario, label_frequency, population_prior
+from punce.scenario import Scenario, check_prior, label_frequency, population_prior
+from punce.storage.json_tree import decode
 
 Floats = npt.NDArray[np.float64]
 
@@ -248,11 +249,7 @@ def prior_from_json(content: dict[str, Any]) -> PriorEstimate | None:
     """Inverse of :func:`prior_to_json`; None for older files, which kept the value and its interval only."""
     if "population_prior" not in content:
         return None
-    numbers = ("value", "low", "high", "population_prior", "label_frequency")
-    return PriorEstimate(
-        **{key: float(content[key]) for key in numbers},
-        method=str(content["method"]),
-        diagnostics={},
-        warnings=tuple(map(str, content["warnings"])),
-        reason=str(content.get("reason", "")),
-    )
+    found: PriorEstimate = decode(PriorEstimate, {**content, "diagnostics": {}}, "prior")
+    for share in (found.value, found.low, found.high):
+        check_prior(share)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,25 @@ from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
 from punce.labels import Labels
-from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape
+from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape, rows_of_zeros
 from punce.models.portfolio.costs import first_reduction, reduced
 from punce.models.portfolio.model import FeatureModel, Portfolio, about_width
 from punce.models.portfolio.readers import Given, Raw
-from punce.models.route import FitSettings, Fitted, Floats, State
+from punce.models.route import FitSettings, Fitted, Floats, State, Tried
+from punce.storage.json_tree import decode
 
 _PORTFOLIO = "portfolio"
 _MOST_CELLS = 250_000_000  # pixels of all images
+
+
+@dataclass(frozen=True)
+class _PortfolioFile:
+    """The JSON of a portfolio on images or embeddings."""
+
+    how: str
+    row_shape: tuple[int, ...]
+    portfolio: dict[str, Any]
+    factor: int = 1
 
 
 class AutoRoute:
@@ -75,6 +86,13 @@ class AutoRoute:
         check_row_shape(x, self._row_shape)
         return x.numpy() if x.dim() == 2 else Given(reduced(x, self._factor))
 
+    def tried(self) -> Tried | None:
+        """On rows of zeros."""
+        if isinstance(self._model, NetworkRoute):
+            return self._model.tried()
+        rows = rows_of_zeros(self._row_shape)
+        return None if rows is None else Tried.on(self, rows)
+
     def state(self) -> State:
         """That of the network, or of the portfolio with the shape of a row."""
         tensors, content = self._model.state()
@@ -90,9 +108,10 @@ class AutoRoute:
         if content.get("how") != _PORTFOLIO:
             route._model = NetworkRoute.from_state(tensors, content)
             return route
-        route._row_shape, route._factor = tuple(map(int, content["row_shape"])), int(content.get("factor", 1))
+        saved: _PortfolioFile = decode(_PortfolioFile, content, "route")
+        route._row_shape, route._factor = saved.row_shape, saved.factor
         kind = FeatureModel if len(route._row_shape) == 1 else Portfolio
-        route._model = kind.from_state(tensors, content[_PORTFOLIO])
+        route._model = kind.from_state(tensors, saved.portfolio)
         return route
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from punce.columns.kinds import did_you_mean, first_of
 from punce.errors import InputError
 
 _SHOWN = 8
+_NAME_IN_MATRIX = re.compile(r"x\d+")  # the names that the columns of a matrix get
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,7 @@ class Columns:
         shape = np.shape(X)
         if self.width is not None and len(shape) == 2 and shape[1] != self.width:
             raise InputError(f"X has {shape[1]} features, but {estimator} is expecting {self.width} features as input")
-        own = (f"x{place}" for place in range(self.width or 0))  # the names that the columns of a matrix get
-        if and_new and isinstance(X, pd.DataFrame) and set(map(str, X.columns)).isdisjoint(own):
+        if and_new and isinstance(X, pd.DataFrame) and not any(map(_NAME_IN_MATRIX.fullmatch, map(str, X.columns))):
             raise InputError(
                 "this classifier learned from a matrix, whose columns have no names; give one with the same columns in "
                 "the same order: X.to_numpy()"
@@ -90,7 +91,7 @@ class ReadsColumns:
         is_named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
         self._show_columns(list(X.columns) if is_named else None)
 
-    def _show_columns(self, names: list[str] | None) -> None:
+    def _show_columns(self, names: Sequence[str] | None) -> None:
         """scikit-learn's attributes, which are there only where they mean something."""
         if self._columns.width is not None:
             self.n_features_in_ = self._columns.width

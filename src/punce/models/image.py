@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,14 +15,14 @@ from punce.encoders.vision import IMAGE, OWN, PACKAGES, Vision
 from punce.errors import InputError
 from punce.labels import Labels
 from punce.models.auto import AutoRoute
-from punce.models.network import BRIGHTNESS_OF, check_device
+from punce.models.network import BRIGHTNESS_OF, check_device, rows_of_zeros
 from punce.models.pictures import ImageVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.model import FeatureModel
-from punce.models.route import FitSettings, Fitted, Floats, State, under
+from punce.models.route import FitSettings, Fitted, Floats, State, Tried, under
 from punce.models.tuned_pictures import TUNED, TunedImages
 from punce.options import is_pretrained
-from punce.storage.model_file import ModelFileError
+from punce.storage.json_tree import decode
 
 _HEADS = "heads."
 _FROZEN = "frozen"
@@ -80,6 +80,12 @@ class ImageRoute:
         else:
             files.look(keep=True, progress=progress)
 
+    def tried(self) -> Tried | None:
+        """On black images. A trained encoder brings them to its own size."""
+        if isinstance(self._reader, TunedImages):
+            return Tried.on(self, rows_of_zeros((3, _STEP, _STEP)))
+        return self._reader.tried()
+
     def state(self) -> State:
         """As :class:`AutoRoute` writes it, or the heads and the name of the encoder."""
         return self._reader.state()
@@ -92,11 +98,15 @@ class ImageRoute:
         if content.get("how") not in kinds:
             route._reader = AutoRoute.from_state(tensors, content)
             return route
-        try:
-            route._reader = kinds[content["how"]].from_state(tensors, content)
-        except InputError as error:
-            raise ModelFileError(str(error)) from error
+        route._reader = kinds[content["how"]].from_state(tensors, content)
         return route
+
+
+@dataclass(frozen=True)
+class _FrozenFile:
+    how: str
+    encoder: dict[str, Any]
+    heads: dict[str, Any]
 
 
 class _Frozen:
@@ -132,6 +142,11 @@ class _Frozen:
         means = self.vectors.embedded(X)[1]
         return plain_columns(means, [BRIGHTNESS_OF.format(i) for i in range(means.shape[1])])
 
+    def tried(self) -> Tried:
+        """On features of zeros: the encoder is no part of the file."""
+        x, names = np.zeros((2, self.vectors.encoder.feature_size), np.float32), map(BRIGHTNESS_OF.format, range(3))
+        return Tried(self._heads.score(x), plain_columns(np.zeros((2, 3)), list(names)), self._heads.embed(x))
+
     def state(self) -> State:
         encoder = self.vectors.encoder
         if encoder.source == OWN:
@@ -142,8 +157,9 @@ class _Frozen:
 
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> _Frozen:
-        reader = cls(ImageVectors(Vision.from_spec(content["encoder"])))
-        reader._heads = FeatureModel.from_state(under(tensors, _HEADS), content["heads"])
+        saved: _FrozenFile = decode(_FrozenFile, content, "route")
+        reader = cls(ImageVectors(Vision.from_spec(saved.encoder)))
+        reader._heads = FeatureModel.from_state(under(tensors, _HEADS), saved.heads)
         return reader
 
 

@@ -5,6 +5,7 @@ Tables answer by columns and texts by words; images and embeddings have neither 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -146,10 +147,11 @@ class Insight(ReadsColumns):
             return None
         return [[None if value != value else value for value in astuple(each)] for each in self._measured]
 
-    def _restore_measured(self, entries: list[list[Any]] | None) -> None:
-        if entries is not None:
-            numbers = ([np.nan if value is None else value for value in entry] for entry in entries)
-            self._measured = tuple(Importance(str(name), *map(float, three)) for name, *three in numbers)
+    def _restore_measured(self, entries: Sequence[Sequence[Any]] | None) -> None:
+        if entries:
+            self._measured = tuple(
+                Importance(name, *(np.nan if value is None else value for value in three)) for name, *three in entries
+            )
 
     def export(self, path: str | Path) -> None:
         """Write the classifier as an ONNX file: the probabilities of :meth:`predict_proba` in programs without punce.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from inspect import signature
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,10 @@ from punce.models.heads import (
     pretrains,
     uses_frozen_features,
 )
-from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, State
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, NamedPart, State, Tried
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import LinearHead, extract_features
+from punce.storage.json_tree import decode
 from punce.training.random_stream import seeded
 from punce.training.splits import PUStratifiedKFold, holdout_split
 from punce.views import View, build_view
@@ -56,6 +58,16 @@ TEXT_EPOCHS = 25
 _FOLDS = 3  # of the cross-fit: each costs one more head, which is cheap on frozen features
 _FEWEST = 50  # labelled rows below which the held-out ones are too few to choose by
 _ROWS_AT_ONCE = 65_536
+_LARGEST_TRIED = 2**24  # numbers of a row: an image of 2,300 x 2,300 pixels
+
+
+@dataclass(frozen=True)
+class _NetworkFile:
+    """The JSON of a network. Models of earlier versions have no shape."""
+
+    encoder: NamedPart
+    view: NamedPart
+    row_shape: tuple[int, ...] | None = None
 
 
 class NetworkRoute:
@@ -158,6 +170,11 @@ class NetworkRoute:
             check_row_shape(x, self._row_shape)
         return extract_features(self._encoder, self._view, x.to(self._device)).cpu().double().numpy()
 
+    def tried(self) -> Tried | None:
+        """On rows of zeros; not in models of earlier versions, which kept no shape."""
+        rows = None if self._row_shape is None else rows_of_zeros(self._row_shape)
+        return None if rows is None else Tried.on(self, rows)
+
     def state(self) -> State:
         """Encoder and head as tensors, their making as JSON."""
         if self._encoder_spec.get("name") == "custom":
@@ -170,12 +187,12 @@ class NetworkRoute:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> NetworkRoute:
         """Inverse of :meth:`state`."""
         route = cls()
-        route._encoder_spec, route._view_spec = content["encoder"], content["view"]
+        saved: _NetworkFile = decode(_NetworkFile, content, "network")
+        route._encoder_spec, route._view_spec = asdict(saved.encoder), asdict(saved.view)
         with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
-            route._encoder = build_encoder(content["encoder"]["name"], **content["encoder"]["options"])
-        route._view = build_view(content["view"]["name"], **content["view"]["options"])
-        if content.get("row_shape") is not None:
-            route._row_shape = tuple(map(int, content["row_shape"]))
+            route._encoder = build_encoder(saved.encoder.name, **saved.encoder.options)
+        route._view = build_view(saved.view.name, **saved.view.options)
+        route._row_shape = saved.row_shape
         route._head = load_network(route._encoder, tensors, assign=True)
         return route
 
@@ -269,6 +286,16 @@ def with_a_labelled_row(held_out: npt.NDArray[np.int64], labels: Labels) -> npt.
     if (labels[held_out] == POSITIVE).any():
         return held_out
     return np.concatenate([held_out, np.flatnonzero(labels == POSITIVE)])
+
+
+def rows_of_zeros(shape: tuple[int, ...]) -> Any:
+    """Two rows of this shape, to try a model with: arrays of a wrong shape would be stretched to fit a single one.
+
+    None if they are so large that trying would cost much memory.
+    """
+    if len(shape) not in (1, 3) or min(shape) < 1:
+        raise InputError(f"no row has the shape {shape}")
+    return None if prod(shape) > _LARGEST_TRIED else np.zeros((2, *shape), dtype=np.uint8 if len(shape) == 3 else "f4")
 
 
 def check_row_shape(x: Tensor, learned: tuple[int, ...]) -> None:

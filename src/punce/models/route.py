@@ -31,6 +31,14 @@ def under(entries: Mapping[str, Value], prefix: str) -> dict[str, Value]:
 
 
 @dataclass(frozen=True)
+class NamedPart:
+    """How a model file names an encoder or a view that is to be built again."""
+
+    name: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class FitSettings:
     """What the classifier was asked for, as every route reads it.
 
@@ -135,6 +143,20 @@ class Fitted:
         return scores, seen if self.seen is None else self.seen
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What comes of some made-up rows: by this a loaded model shows that its parts fit together."""
+
+    scores: Floats
+    looked_at: EncodedTable
+    embedded: Floats
+
+    @classmethod
+    def on(cls, route: Route, rows: Any) -> Tried:
+        """Hand rows to everything that new rows go through."""
+        return cls(route.score(rows), route.looked_at(rows), route.embed(rows))
+
+
 class Route(Protocol):
     """Turns inputs of one kind into real scores g(x), higher for positives."""
 
@@ -152,6 +174,9 @@ class Route(Protocol):
 
     def embed(self, X: Any) -> Floats:
         """What the map of the report shows. Shape: (n, D)."""
+
+    def tried(self) -> Tried | None:
+        """What comes of made-up rows in the form that the model reads; None where that form is not known."""
 
     def state(self) -> State:
         """Everything :meth:`score` needs, as tensors and JSON."""

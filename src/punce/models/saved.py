@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import index
+import warnings
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,9 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from punce.datasets.dataset import Kind
+from punce.encoders.pretrained import EncoderNotFoundError
 from punce.judging.calibration import PUCalibrator
 from punce.judging.metrics import PUMetrics
-from punce.judging.new_rows import Seen
+from punce.judging.new_rows import NewRows, Seen
 from punce.judging.used_prior import prior_from_json, prior_to_json
 from punce.models import ROUTES
 from punce.models.columns import Columns
@@ -20,7 +23,43 @@ from punce.models.configs import plain_parameters
 from punce.models.network import usable_here
 from punce.models.route import State
 from punce.scenario import check_prior
+from punce.storage.json_tree import decode
 from punce.storage.model_file import ModelFileError, read_model, write_model
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """``model.json``, as :func:`state_of` makes it. What has a default is missing from older files.
+
+    The routes, the prior and the rest check their own parts, which are dictionaries here.
+    """
+
+    format: int
+    parameters: dict[str, Any]
+    kind: Kind
+    route: dict[str, Any]
+    calibrator: dict[str, Any]
+    threshold: float
+    columns: tuple[str, ...] | None
+    n_features: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    prior: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] | None = None
+    setting: str | None = None
+    ran: dict[str, Any] | None = None
+    n_embedding: int | None = None
+    importances: tuple[tuple[str, float | None, float | None, float | None], ...] | None = None
+    seen: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What is read of ``ran_``, which has more: the settings of every stage."""
+
+    way: str
+    encoder: str = ""
+    members: dict[str, float] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
 
 
 class Saved:
@@ -39,11 +78,15 @@ class Saved:
         """
         tensors, content = read_model(Path(path))
         try:
-            classifier: Any = cls(**usable_here(content["parameters"]))
+            saved: ModelFile = decode(ModelFile, content, "model.json")
+            classifier: Any = cls(**usable_here(saved.parameters))
             classifier.check_arguments()
-            restore(classifier, tensors, content)
+            restore(classifier, tensors, saved)
+            try_out(classifier, saved)
+        except EncoderNotFoundError as error:
+            raise ModelFileError(str(error)) from error
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-            what = str(error).strip() or type(error).__name__
+            what = " ".join(str(error).split()) or type(error).__name__  # torch lists misfits on several lines
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         found: Self = classifier
         return found
@@ -74,24 +117,41 @@ def state_of(classifier: Any) -> State:
     return tensors | seen_tensors, content
 
 
-def restore(classifier: Any, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-    """What :func:`state_of` gave. Entries read with `get` are missing from older files."""
-    classifier.kind_ = content["kind"]
-    classifier._seen = Seen.from_state(tensors, content.get("seen"))
-    classifier._route = ROUTES[content["kind"]].from_state(tensors, content["route"])
-    classifier._calibrator = PUCalibrator.from_json(content["calibrator"])
-    classifier.threshold_ = check_prior(content["threshold"], "threshold")
-    names = None if content["columns"] is None else tuple(content["columns"])
-    width = content.get("n_features", None if names is None else len(names))
-    classifier._columns = Columns(names, None if width is None else index(width))
-    classifier._show_columns(content.get("feature_names"))
-    if (prior := prior_from_json(content.get("prior", {}))) is not None:
+def restore(classifier: Any, tensors: dict[str, Tensor], saved: ModelFile) -> None:
+    """What :func:`state_of` gave."""
+    classifier.kind_ = saved.kind
+    classifier._seen = Seen.from_state(tensors, saved.seen)
+    classifier._route = ROUTES[saved.kind].from_state(tensors, saved.route)
+    classifier._calibrator = PUCalibrator.from_json(saved.calibrator)
+    classifier.threshold_ = check_prior(saved.threshold, "threshold")
+    width = saved.n_features if saved.n_features is not None or saved.columns is None else len(saved.columns)
+    classifier._columns = Columns(saved.columns, width)
+    classifier._show_columns(saved.feature_names)
+    if (prior := prior_from_json(saved.prior)) is not None:
         classifier.prior_ = prior
-    if content.get("metrics") is not None:
-        classifier.metrics_ = PUMetrics.from_json(content["metrics"])
-    classifier.setting_ = content.get("setting") or "pu"  # earlier versions knew no other
-    for name, saved in (("ran_", "ran"), ("_n_features_out", "n_embedding")):
-        if content.get(saved) is not None:
-            setattr(classifier, name, content[saved])
-    classifier._restore_measured(content.get("importances"))
+    if saved.metrics is not None:
+        classifier.metrics_ = PUMetrics.from_json(saved.metrics)
+    classifier.setting_ = saved.setting or "pu"  # earlier versions knew no other
+    if saved.ran is not None:
+        decode(_Ran, {one.name: saved.ran[one.name] for one in fields(_Ran) if one.name in saved.ran}, "ran")
+        classifier.ran_ = saved.ran
+    if saved.n_embedding is not None:
+        classifier._n_features_out = saved.n_embedding
+    classifier._restore_measured(saved.importances)
     classifier.classes_ = np.array([0, 1])
+
+
+def try_out(classifier: Any, saved: ModelFile) -> None:
+    """Score made-up rows: parts that do not fit together are found here, and not when somebody's rows are waiting."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are about the rows
+        tried = classifier._route.tried()
+    if tried is None:
+        return
+    n, width = np.shape(tried.embedded)
+    if np.shape(tried.scores) != (n,):
+        raise ValueError(f"{n} rows have scores of shape {np.shape(tried.scores)}")
+    if saved.n_embedding not in (None, width):
+        raise ValueError(f"n_embedding is {saved.n_embedding}, but rows have {width} features")
+    if classifier._seen is not None:
+        NewRows(classifier._seen).add(classifier._calibrator.probability(tried.scores), tried.looked_at)

@@ -16,6 +16,7 @@ from punce.encoders import Transformer
 from punce.encoders.static import StaticVectors
 from punce.models.route import Flags, State, under
 from punce.storage.files import replacing
+from punce.storage.json_tree import decode
 from punce.training import collectives
 
 _FILE = "embeddings.safetensors"
@@ -79,7 +80,7 @@ class SentenceVectors:
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> SentenceVectors:
         """Inverse of :meth:`state`; refuses an encoder that is not the one the model was trained on."""
-        spec = content["encoder"]
+        spec: dict[str, Any] = decode(dict[str, Any], content["encoder"], "encoder")
         vectors = cls(StaticVectors.from_spec(spec) if spec.get("static") else Transformer.from_spec(spec))
         if trained := under(tensors, _WEIGHTS):
             vectors.encoder.backbone.load_state_dict(trained)

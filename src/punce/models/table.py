@@ -33,11 +33,12 @@ from punce.judging.joint_leaks import find_joint_leak
 from punce.labels import UNLABELLED, Labels
 from punce.models.insight import NoImportancesError, Reason
 from punce.models.network import NetworkRoute
-from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, State, under
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Fitted, Floats, State, Tried, under
 from punce.models.tabular import TabularPU
 from punce.models.tabular.few_labelled import FewLabelled
 from punce.models.tabular.trees import Flags, Values
 from punce.options import TOO_FEW_FOR_ENSEMBLE, are_too_few
+from punce.storage.json_tree import decode
 
 _COLUMNS = "columns."
 _MOST_EXPLAINED = 50  # columns of which a row's reasons are chosen
@@ -223,6 +224,11 @@ class TableRoute:
         names = tuple(column.name for column in self._encoder.columns)
         return frame_from_sparse(X, names) if issparse(X) else as_frame(X)
 
+    def tried(self) -> Tried:
+        """On rows of empty cells: they are read and scored as any others, and their scores are not used."""
+        names = [column.name for column in self._encoder.columns]
+        return Tried.on(self, pd.DataFrame(np.full((2, len(names)), np.nan), columns=names))
+
     def state(self) -> State:
         """The model's arrays, and the encoder as JSON."""
         tensors, content = self._model.state()
@@ -232,10 +238,11 @@ class TableRoute:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TableRoute:
         """Inverse of :meth:`state`."""
         route = cls()
-        route._encoder = TableEncoder.from_json(json.dumps(content["encoder"]))
+        saved = decode(dict[str, dict[str, Any]], content, "route")
+        route._encoder = TableEncoder.from_json(json.dumps(saved["encoder"]))
         kinds: dict[str, Any] = {"network": TableNetwork, "few_labelled": FewLabelled}
-        kind = next((kinds[key] for key in kinds if key in content["model"]), TabularPU)
-        route._model = kind.from_state(tensors, content["model"])
+        kind = next((kinds[key] for key in kinds if key in saved["model"]), TabularPU)
+        route._model = kind.from_state(tensors, saved["model"])
         return route
 
 

@@ -23,11 +23,10 @@ from punce.labels import Labels
 from punce.models.insight import Reason
 from punce.models.network import NetworkRoute, check_device, fit_chosen_network
 from punce.models.portfolio.model import FeatureModel
-from punce.models.route import FitSettings, Fitted, Flags, Floats, State, under
+from punce.models.route import FitSettings, Fitted, Flags, Floats, State, Tried, under
 from punce.models.sentences import SentenceVectors
 from punce.models.tuned_text import TunedTransformer
 from punce.models.words import WordVectors
-from punce.storage.model_file import ModelFileError
 from punce.training.random_stream import seeded
 
 WORD_COUNTS = "tfidf"
@@ -109,6 +108,10 @@ class TextRoute:
             for score, each in zip(own, words, strict=True)
         ]
 
+    def tried(self) -> Tried:
+        """On texts of one word, which the model knows if it counts words."""
+        return Tried.on(self, [getattr(getattr(self._reader, "_vectors", None), "known_text", "word")] * 2)
+
     def state(self) -> State:
         """How the texts are read, and that reader's state."""
         tensors, content = self._reader.state()
@@ -118,12 +121,9 @@ class TextRoute:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TextRoute:
         """Inverse of :meth:`state`. The encoder is not part of a model file unless it was trained: it must be there."""
         route = cls()
-        try:
-            readers: dict[bool, Any] = {True: _Weighed, False: _OnVectors}
-            reader = TunedTransformer if content["how"] == TunedTransformer.how else readers["portfolio" in content]
-            route._reader = reader.from_state(tensors, content)
-        except InputError as error:
-            raise ModelFileError(str(error)) from error
+        readers: dict[bool, Any] = {True: _Weighed, False: _OnVectors}
+        reader = TunedTransformer if content["how"] == TunedTransformer.how else readers["portfolio" in content]
+        route._reader = reader.from_state(tensors, content)
         return route
 
 

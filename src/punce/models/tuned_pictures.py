@@ -6,7 +6,7 @@ For a GPU or for few images: all of them are held in memory at the encoder's siz
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from punce.models.network import NetworkRoute, as_tensor
 from punce.models.pictures import ImageVectors
 from punce.models.portfolio.directions import Directions
 from punce.models.route import FitSettings, Fitted, State
+from punce.storage.json_tree import decode
 from punce.views import Image, build_view
 from punce.views.image import check_images
 
@@ -31,6 +32,14 @@ TUNED = "tuned"
 _VIEW = "crop_flip_colour"
 _EPOCHS = 5  # of either stage, unless the caller says
 _RATE = 1e-4  # at the usual rate for random weights, what the encoder had learned would be lost
+
+
+@dataclass(frozen=True)
+class _TunedFile:
+    how: str
+    encoder: dict[str, Any]
+    view: dict[str, Any]
+    row_shape: tuple[int, ...]
 
 
 class TunedImages(NetworkRoute):
@@ -85,10 +94,11 @@ class TunedImages(NetworkRoute):
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedImages:
         """Inverse of :meth:`state`; the encoder must be there, and its weights are replaced by the trained ones."""
-        route = cls(Vision.from_spec(content["encoder"]))
-        route._encoder, route._encoder_spec = copy.deepcopy(route._vision), content["encoder"]
-        route._view = build_view(_VIEW, **content["view"])
-        route._row_shape = tuple(map(int, content["row_shape"]))
+        saved: _TunedFile = decode(_TunedFile, content, "route")
+        route = cls(Vision.from_spec(saved.encoder))
+        route._encoder, route._encoder_spec = copy.deepcopy(route._vision), saved.encoder
+        route._view = build_view(_VIEW, **saved.view)
+        route._row_shape = saved.row_shape
         route._head = load_network(route._encoder, tensors)
         return route
 

@@ -19,6 +19,7 @@ from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import LinearHead
 from punce.stages.transfer import Problem, train_head
+from punce.storage.json_tree import decode
 from punce.training.random_stream import seeded
 from punce.views import Text
 
@@ -98,7 +99,7 @@ class TunedTransformer:
     @classmethod
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> TunedTransformer:
         """Inverse of :meth:`state`."""
-        route = cls(Transformer.from_spec(content["encoder"]))
+        route = cls(Transformer.from_spec(decode(dict[str, Any], content["encoder"], "encoder")))
         route._head = load_network(route._encoder, tensors)
         return route
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,15 @@ from torch import Tensor
 
 from punce.columns.counts import UNITS, counted, tf_idf
 from punce.models.route import Flags, State
+from punce.storage.json_tree import decode
 
 _SIZE = 256  # directions, at most
+
+
+@dataclass(frozen=True)
+class _WordsFile:
+    words: tuple[str, ...]
+    unit: str = "word"
 
 
 class WordVectors:
@@ -53,6 +61,11 @@ class WordVectors:
         vectorizer.idf_ = self._idf.numpy()
         return vectorizer.transform(texts)
 
+    @property
+    def known_text(self) -> str:
+        """A text of one known word."""
+        return next(iter(self._words), "")
+
     def state(self) -> State:
         """Words as JSON; weights and directions as tensors."""
         words = sorted(self._words, key=self._words.__getitem__)
@@ -62,9 +75,10 @@ class WordVectors:
     def from_state(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> WordVectors:
         """Inverse of :meth:`state`."""
         vectors = cls()
-        vectors._unit = content.get("unit", "word")
+        saved: _WordsFile = decode(_WordsFile, content, "words")
+        vectors._unit = saved.unit
         if vectors._unit not in UNITS:
             raise ValueError(f"texts are counted by {list(UNITS)}, not by {vectors._unit!r}")
-        vectors._words = {word: i for i, word in enumerate(content["words"])}
+        vectors._words = {word: i for i, word in enumerate(saved.words)}
         vectors._idf, vectors._components = tensors["idf"], tensors["components"]
         return vectors

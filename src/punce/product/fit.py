@@ -54,9 +54,9 @@ from punce.product.plan import (
 from punce.product.ranking import Ranking, ranking_of
 from punce.product.review.refit import Reviewed, finish_review
 from punce.report import write_report
-from punce.report.json_tree import encode
 from punce.storage.files import replacing, write_text
 from punce.storage.formulas import defused_frame
+from punce.storage.json_tree import encode
 from punce.training import collectives
 
 

@@ -11,8 +11,8 @@ from punce.classifier import PUClassifier
 from punce.judging.estimates import CONFIDENCE
 from punce.options import EXPLAINED
 from punce.report.content import ColumnImportance, Importances, RowReason
-from punce.report.json_tree import encode
 from punce.report.words import number, shorten
+from punce.storage.json_tree import encode
 
 MOST_WITH_REASONS = 1000
 """Rows of the ranked list that have reasons: a person reads no more, and each costs a dozen scores a column."""

@@ -38,9 +38,9 @@ from punce.report.content import (
     Threshold,
     TopRows,
 )
-from punce.report.json_tree import encode
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, top_rows
+from punce.storage.json_tree import encode
 from punce.training.parallel import beside
 
 _UNSURE = 24  # images on the page

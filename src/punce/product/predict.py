@@ -148,7 +148,8 @@ class Found:
 
     def __init__(self, classifier: PUClassifier, share: float | None) -> None:
         self._classifier, self._share = classifier, share
-        has_prior = not classifier.prior_.reason
+        prior = getattr(classifier, "prior_", None)  # earlier versions saved none
+        has_prior = prior is not None and not prior.reason
         self._new = None if classifier._seen is None else NewRows(classifier._seen, has_prior=has_prior)
         self.rows = self._called = self._unknown = 0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from punce.errors import InputError
 from punce.judging.estimates import WIDEST
-from punce.report.json_tree import decode, encode, load_json
+from punce.storage.json_tree import decode, encode, load_json
 
 FORMAT = 1
 MAX_POINTS = 3000

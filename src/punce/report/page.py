@@ -22,8 +22,8 @@ from markupsafe import Markup
 
 from punce.report import charts, words
 from punce.report.content import Cell, ColumnImportance, Importances, ReportContent, TopRows
-from punce.report.json_tree import encode
 from punce.storage.files import write_text
+from punce.storage.json_tree import encode
 
 _JSON_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 

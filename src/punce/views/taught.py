@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, pad, unfold
 
+from punce.storage.json_tree import decode
 from punce.views import counter
 from punce.views.image import Image, digit
 
@@ -134,8 +135,9 @@ SmallImageView = TaughtView | WritingView
 def view_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> SmallImageView:
     """Inverse of the views' `state`."""
     if _MEAN in content:
-        return WritingView(float(content[_MEAN]), float(content[_STD]))
-    return TaughtView(tensors["kernel"], tensors["bias"], bool(content[_MIRRORED]))
+        view: WritingView = decode(WritingView, content, "view")
+        return view
+    return TaughtView(tensors["kernel"], tensors["bias"], decode(bool, content[_MIRRORED], _MIRRORED))
 
 
 def _unit(x: Tensor) -> Tensor:

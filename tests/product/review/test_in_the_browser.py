@@ -112,6 +112,23 @@ def test_a_card_is_judged_by_keyboard_and_nothing_in_it_runs(
         assert said[2] == "unsure"
 
 
+@pytest.mark.parametrize("kind", ["", "pairs"])
+def test_a_question_as_the_name_of_a_column_leaves_room_for_the_answer(run: Path, visit: Any, kind: str) -> None:
+    with serving(run, "--rows", "3") as (_, link):
+        page = visit(link, viewport=DESK).page
+        question = "How satisfied are you with the time it took until somebody answered your letter? " * 2
+        width = page.evaluate(
+            """([question, kind]) => {
+                const list = document.querySelector("#card dl");
+                list.className = kind;
+                list.querySelector("dt").textContent = question;
+                return list.querySelector("dd").clientWidth;
+            }""",
+            [question, kind],
+        )
+        assert width > 150  # and not one letter
+
+
 def test_a_row_that_cannot_be_shown_is_not_judged(run: Path, visit: Any) -> None:
     with serving(run, "--rows", "12") as (_, link):
         page = visit(link).page

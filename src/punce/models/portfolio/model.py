@@ -25,11 +25,33 @@ from punce.models.portfolio.students import taught
 from punce.models.portfolio.weighing import candidate_weights, cross_fitted, ranks, weights_beside
 from punce.models.route import FitSettings, Fitted, Floats, State, under
 from punce.models.tabular.model import about_rows
+from punce.storage.json_tree import decode
 
 Values = npt.NDArray[np.float32]
 
 LOOKED_AT = 30
 """Leading directions by which the check of the labelling sees a row: later ones are mostly noise."""
+
+
+@dataclass(frozen=True)
+class _ReaderFile:
+    name: str
+    own: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class _MemberFile:
+    features: str
+    head: str
+    folds: int
+    weight: float
+    scales: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class _PortfolioFile:
+    readers: tuple[_ReaderFile, ...]
+    members: tuple[_MemberFile, ...]
 
 
 @dataclass(frozen=True)
@@ -120,28 +142,21 @@ class Portfolio:
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Portfolio:
         """Inverse of :meth:`state`."""
+        saved: _PortfolioFile = decode(_PortfolioFile, content, "portfolio")
         readers = {
-            entry["name"]: [
-                reader_from_state(under(tensors, f"reader.{i}.{k}."), s) for k, s in enumerate(entry["own"])
-            ]
-            for i, entry in enumerate(content["readers"])
+            entry.name: [reader_from_state(under(tensors, f"reader.{i}.{k}."), own) for k, own in enumerate(entry.own)]
+            for i, entry in enumerate(saved.readers)
         }
         arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name.startswith("head.")}
-        members = [
-            Member(
-                own["features"],
-                own["head"],
-                [head_from_arrays(under(arrays, f"head.{i}.{k}.")) for k in range(own["folds"])],
-                [(float(centre), float(spread)) for centre, spread in own["scales"]],
-                float(own["weight"]),
-            )
-            for i, own in enumerate(content["members"])
-        ]
-        scales = [number for each in members for pair in each.scales for number in pair]
-        if any(len(each.scales) != len(each.heads) or not each.heads for each in members):
-            raise ValueError("a candidate needs a scale for each of its heads")
-        if not np.isfinite([*scales, *(each.weight for each in members)]).all():
-            raise ValueError("scales and weights of candidates are finite numbers")
+        members = []
+        for i, own in enumerate(saved.members):
+            if not own.folds == len(own.scales) > 0:
+                raise ValueError("a candidate needs a scale for each of its heads")
+            # One reader serves all folds, or each has its own.
+            if len(readers.get(own.features, ())) not in (1, own.folds):
+                raise ValueError(f"a candidate reads {own.features!r}, for which there is no reader")
+            heads = [head_from_arrays(under(arrays, f"head.{i}.{k}.")) for k in range(own.folds)]
+            members.append(Member(own.features, own.head, heads, own.scales, own.weight))
         return cls(readers, members)
 
 

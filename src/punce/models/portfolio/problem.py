@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from punce.columns.stored import StoredArrays
+from punce.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
@@ -57,6 +59,14 @@ class Linear(StoredArrays):
 
     weight: Values
     bias: Values
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What :meth:`arrays` gave; a longer bias would be another one for each row."""
+        head = super().from_arrays(arrays)
+        if head.weight.ndim != 1 or head.bias.shape != (1,):
+            raise InputError("not a stored linear head: its arrays do not fit together")
+        return head
 
     def score(self, x: Any) -> Floats:
         """Shape: (n, D) -> (n,)."""

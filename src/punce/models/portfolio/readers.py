@@ -16,8 +16,9 @@ from punce.encoders.encoder import eval_mode
 from punce.models.portfolio.costs import reduced
 from punce.models.portfolio.directions import Directions
 from punce.models.portfolio.patches import Patches
-from punce.models.route import State, under
+from punce.models.route import NamedPart, State, under
 from punce.stages.probe import extract_features
+from punce.storage.json_tree import decode
 from punce.views import View, build_view
 from punce.views.taught import SmallImageView, view_from_state
 
@@ -164,25 +165,41 @@ Reader = Raw | Patched | Learned | Counted | TaughtReader
 
 def reader_from_state(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> Reader:
     """Inverse of the readers' `state`."""
-    if content.get(_COUNTED):
+    saved: _ReaderFile = decode(_ReaderFile, content, "reader")
+    if saved.counted:
         return Counted()
-    if _TAUGHT in content:
-        view = view_from_state(tensors, content[_TAUGHT])
-        return TaughtReader(_built(tensors, content["encoder"]), content["encoder"], view, int(content["factor"]))
+    if saved.encoder is not None and saved.taught is not None:
+        taught = view_from_state(tensors, saved.taught)
+        return TaughtReader(_built(tensors, saved.encoder), asdict(saved.encoder), taught, saved.factor)
     arrays = {name: tensor.numpy() for name, tensor in under(tensors, _DIRECTIONS).items()}
     directions = Directions.from_arrays(arrays)
-    if content.get(_PATCHED):
+    if saved.patched:
         return Patched(Patches(tensors["kernel"], tensors["bias"], directions))
-    if "encoder" not in content:
+    if saved.encoder is None or saved.view is None:
         return Raw(directions)
-    spec, view = content["encoder"], content["view"]
-    built = build_view(view["name"], **view["options"])
-    return Learned(_built(tensors, spec), spec, built, view["name"], directions, int(content.get("factor", 1)))
+    view, spec = build_view(saved.view.name, **saved.view.options), asdict(saved.encoder)
+    return Learned(_built(tensors, saved.encoder), spec, view, saved.view.name, directions, saved.factor)
 
 
-def _built(tensors: Mapping[str, Tensor], spec: Mapping[str, Any]) -> Encoder:
+@dataclass(frozen=True)
+class _ReaderFile:
+    """What the JSON of a reader may hold; which of it is there says of which kind it is."""
+
+    counted: bool = False
+    patched: bool = False
+    encoder: NamedPart | None = None
+    view: NamedPart | None = None
+    taught: dict[str, Any] | None = None
+    factor: int = 1
+
+    def __post_init__(self) -> None:
+        if self.factor < 1:
+            raise ValueError(f"images are reduced by a whole number of 1 or more, not by {self.factor}")
+
+
+def _built(tensors: Mapping[str, Tensor], spec: NamedPart) -> Encoder:
     with torch.device("meta"):  # no memory until the shapes are known to fit: a file may claim any width
-        encoder = build_encoder(spec["name"], **spec["options"])
+        encoder = build_encoder(spec.name, **spec.options)
     encoder.load_state_dict(under(tensors, _ENCODER), assign=True)
     return encoder.eval()
 

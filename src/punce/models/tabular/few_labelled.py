@@ -18,6 +18,7 @@ from punce.columns.dense import DenseColumns
 from punce.labels import POSITIVE, Labels
 from punce.models.route import under
 from punce.models.tabular.trees import Flags, Floats, Values
+from punce.storage.json_tree import decode
 
 _STRENGTH = 0.1  # scikit-learn's C: strong, so that one row cannot pick a single column
 _FOLDS = 5  # at most: two labelled rows fill two of them
@@ -71,7 +72,7 @@ class FewLabelled:
     def from_state(cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> FewLabelled:
         """Inverse of :meth:`state`."""
         columns = {name: tensor.numpy() for name, tensor in under(tensors, _COLUMNS).items()}
-        return cls(DenseColumns.from_arrays(columns), tensors["weight"].numpy(), float(content["bias"]))
+        return cls(DenseColumns.from_arrays(columns), tensors["weight"].numpy(), decode(float, content["bias"], "bias"))
 
 
 def _ridge_logistic(x: Floats, is_p: Flags, counts: Floats) -> tuple[Floats, float]:

@@ -29,6 +29,7 @@ from punce.training.cpus import limited_threads
 _CENTRES = 200
 _MOST_ROWS = 10_000  # of each kind that a model learns from: the basis is too small to gain from more
 _WIDTHS = (0.5, 1.0, 2.0)  # in units of the median distance to a centre
+_MISFIT = "not a stored model: the arrays of a kernel member do not fit together"
 _CELLS_AT_ONCE = 4_000_000  # rows × centres: bounds the memory of scoring
 
 
@@ -51,6 +52,17 @@ class Basis(StoredArrays):
             return x[:, self.used].astype(np.float64)
         features: Floats = np.exp(-_squared_distances(x[:, self.used], self.centres) / self.scale)
         return features
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
+        """What :meth:`arrays` gave; refuses arrays that do not fit together."""
+        basis = super().from_arrays(arrays)
+        # A linear model has no centres and a weight for each column.
+        n_weights = len(basis.centres) or len(basis.used)
+        fits = basis.centres.shape[1:] == basis.used.shape and basis.weight.shape == (n_weights,)
+        if not fits or not basis.scale.shape == basis.bias.shape == (1,) or (basis.used < 0).any():
+            raise InputError(_MISFIT)
+        return basis
 
     @limited_threads(1)
     def score(self, x: Values) -> Floats:
@@ -106,8 +118,8 @@ class Kernel:
         n_folds = len({name.partition(".")[0] for name in arrays} - {"columns"})
         columns = DenseColumns.from_arrays(under(arrays, "columns."))
         bases = tuple(Basis.from_arrays(under(arrays, f"{k}.")) for k in range(n_folds))
-        for basis in bases:
-            _check(basis, columns.width)
+        if any(len(basis.used) and int(basis.used.max()) >= columns.width for basis in bases):
+            raise InputError(_MISFIT)
         return cls(columns, bases)
 
 
@@ -167,13 +179,3 @@ def _squared_distances(x: Values, centres: Values) -> Floats:
     # The product in single precision: it takes most of the time, and a distance needs no more.
     distances: Floats = np.maximum(own[:, None] + others - 2.0 * (x @ centres.T), 0.0)
     return distances
-
-
-def _check(basis: Basis, width: int) -> None:
-    """A damaged file must not read out of bounds."""
-    # A linear model has no centres and a weight for each column.
-    n_weights = len(basis.centres) or len(basis.used)
-    fits = basis.centres.shape[1:] == basis.used.shape and basis.weight.shape == (n_weights,)
-    fits = fits and len(basis.scale) == len(basis.bias) == 1
-    if not fits or (len(basis.used) and not 0 <= int(basis.used.min()) <= int(basis.used.max()) < width):
-        raise InputError("not a stored table model: the arrays of its kernel member do not fit together")

@@ -8,6 +8,7 @@ thresholds and metrics without negatives cost nothing extra.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -37,6 +38,7 @@ from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Va
 from punce.models.tabular.weighing import cross_fitted, member_weights
 from punce.options import FEWEST_FOR_ENSEMBLE
 from punce.scenario import Scenario, check_prior, check_scenario
+from punce.storage.json_tree import decode
 from punce.training.cpus import limited_threads, threads_for
 from punce.training.progress import StageProgress
 
@@ -80,6 +82,22 @@ MEMBERS: dict[str, type[Member]] = {
     "linear": Linear,
 }
 """The members by name. A new one is a class like these and one line here."""
+
+
+@dataclass(frozen=True)
+class _TabularFile:
+    """The JSON of a :class:`TabularPU`."""
+
+    format: int
+    prior: float
+    scenario: Scenario
+    random_state: int
+    members: tuple[str, ...]
+    repeats: int
+    fitted: dict[str, int]
+    n_columns: int
+    weights: dict[str, float]
+    scales: dict[str, tuple[float, float]]
 
 
 class TabularPU:
@@ -225,17 +243,16 @@ class TabularPU:
         """The fitted model that :meth:`state` described."""
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         try:
-            if content["format"] != _FORMAT:
-                raise InputError(f"table model of format {content['format']}, this version reads {_FORMAT}")
-            settings = {key: content[key] for key in ("prior", "scenario", "random_state", "members")}
-            if set(content["fitted"].values()) != {1}:
+            saved: _TabularFile = decode(_TabularFile, content, "not a stored table model")
+            if saved.format != _FORMAT:
+                raise InputError(f"table model of format {saved.format}, this version reads {_FORMAT}")
+            if set(saved.fitted.values()) != {1}:
                 raise InputError("a table model with repeats, which this version does not read")
-            model = cls(**settings)
-            model.n_columns_ = int(content["n_columns"])
+            model = cls(saved.prior, saved.scenario, saved.random_state, saved.members)
+            model.n_columns_ = saved.n_columns
             model.bins_ = Bins.from_arrays(under(arrays, "bins."))
-            model.weights_ = {name: float(weight) for name, weight in content["weights"].items()}
-            model.scales_ = {name: (centre, spread) for name, (centre, spread) in content["scales"].items()}
-            model.fitted_ = {name: MEMBERS[name].from_arrays(under(arrays, f"{name}.0.")) for name in content["fitted"]}
+            model.weights_, model.scales_ = saved.weights, saved.scales
+            model.fitted_ = {name: MEMBERS[name].from_arrays(under(arrays, f"{name}.0.")) for name in saved.fitted}
             model.out_of_fold_scores_ = arrays["out_of_fold_scores"]
             _refuse_wide_trees(arrays, model.n_columns_)
         except (KeyError, TypeError) as error:

@@ -277,6 +277,9 @@ def _check(trees: Trees) -> None:
     wrong = [name for name in same if getattr(trees, name).shape != (n,)]
     if trees.left_codes.ndim != 2 or trees.left_codes.shape[1] != N_CODES:
         wrong.append("left_codes")
+    if trees.roots.ndim != 1 or (np.diff(trees.roots) <= 0).any():
+        wrong.append("roots")
+    wrong += [name for name in ("baseline", "scale") if getattr(trees, name).shape != (1,)]
     if wrong:
         raise InputError(f"not stored trees: {wrong} have the wrong shape")
     nodes = np.arange(n)
@@ -284,5 +287,6 @@ def _check(trees: Trees) -> None:
     forward = (trees.left > nodes) & (trees.right > nodes) & (trees.left < n) & (trees.right < n)
     if not (leaf | forward).all() or ((trees.roots < 0) | (trees.roots >= n)).any():
         raise InputError("not stored trees: a node leads back or out of its tree")
-    if (trees.category >= len(trees.left_codes)).any() or (trees.feature < 0).any():
+    beyond = (trees.category < -1) | (trees.category >= len(trees.left_codes))
+    if beyond.any() or (trees.feature < 0).any():
         raise InputError("not stored trees: a split names a column or code table that does not exist")

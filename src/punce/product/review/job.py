@@ -35,8 +35,8 @@ from punce.product.review.store import (
     settle,
     taken_rows,
 )
-from punce.report.json_tree import encode
 from punce.storage.files import as_argument, file_and_table, refuse_to_replace_input, write_text
+from punce.storage.json_tree import encode
 
 _FEWEST = 10  # verdicts below which nothing is said: every interval would be "anything"
 _GOAL = re.compile(r"\s*(\w+)\s*(?:±|\+/?-|=)\s*([0-9.]+)\s*(%?)\s*")

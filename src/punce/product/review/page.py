@@ -11,8 +11,8 @@ from punce.product.review.job import State, finding, gain
 from punce.product.review.store import Before
 from punce.report import ReportContent, write_report
 from punce.report.content import Interval, JudgedByPeople, JudgedNumber
-from punce.report.json_tree import encode
 from punce.storage.files import write_text
+from punce.storage.json_tree import encode
 
 IN_WORDS = {
     "share": "that are positive (share)",

@@ -19,9 +19,9 @@ from punce.judging.estimates import Estimate
 from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
 from punce.product.plan import DataOptions
-from punce.report.json_tree import load_json
 from punce.storage.files import file_and_table
 from punce.storage.formulas import restored
+from punce.storage.json_tree import load_json
 from punce.storage.parts import is_pattern
 
 _LISTS = ("positive", "negative", "drop", "keep", "category")

@@ -31,11 +31,11 @@ from punce.product.review.files import image_of
 from punce.product.review.job import Goal, State, is_reached, progress_to, state_of
 from punce.product.review.run import ScoredRun
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, ReviewFolder, Verdict
-from punce.report.json_tree import encode
 from punce.report.page import asset, content_policy, page_environment
 from punce.report.rows import plain_cell
 from punce.report.words import SHARES, printable
 from punce.storage.files import as_argument
+from punce.storage.json_tree import encode
 
 _PACKAGE = "punce.product.review"
 _LONGEST_BODY = 4096

@@ -24,8 +24,8 @@ from punce.errors import InputError, WriteError
 from punce.judging.audit import Sample
 from punce.judging.sampling import Flags, Ints, Strata
 from punce.report.content import Interval
-from punce.report.json_tree import decode, encode, load_json
 from punce.storage.files import locked, write_text
+from punce.storage.json_tree import decode, encode, load_json
 
 FORMAT = 1
 # Consonants only: no spreadsheet takes a word of them for a number, a date or a month.

@@ -6,14 +6,16 @@ import dataclasses
 import json
 import math
 import types
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from punce.errors import InputError
 
+_LARGEST = 2**1023  # about the largest float: JSON has whole numbers of any size
 _hints = cache(get_type_hints)  # the rows of a page are hundreds of the same few classes
 
 
@@ -40,9 +42,11 @@ def decode(kind: Any, tree: Any, where: str) -> Any:
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _decode_union(kind, tree, where)
+    if origin is Literal:
+        return _decode_literal(get_args(kind), tree, where)
     if origin is tuple:
         return _decode_tuple(get_args(kind), tree, where)
-    if origin is dict:
+    if origin in (dict, Mapping):
         inner = get_args(kind)[1]
         return {name: decode(inner, value, f"{where}.{name}") for name, value in _is(dict, tree, where).items()}
     if dataclasses.is_dataclass(kind):
@@ -73,6 +77,12 @@ def _decode_union(kind: Any, tree: Any, where: str) -> Any:
     raise _misfit(" or ".join(option.__name__ for option in options), tree, where)
 
 
+def _decode_literal(values: tuple[Any, ...], tree: Any, where: str) -> Any:
+    if not any(type(tree) is type(value) and tree == value for value in values):
+        raise _misfit(f"one of {list(values)}", tree, where)
+    return tree
+
+
 def _decode_tuple(inner: tuple[Any, ...], tree: Any, where: str) -> tuple[Any, ...]:
     items = _is(list, tree, where)
     if inner[-1] is Ellipsis:
@@ -95,7 +105,7 @@ def _decode_fields(kind: Any, tree: dict[str, Any], where: str) -> Any:
 
 def _decode_scalar(kind: Any, tree: Any, where: str) -> Any:
     # JSON writes 1.0 as 1 in other languages; bool is an int in Python and must not pass for a number.
-    if kind is float and isinstance(tree, int) and not isinstance(tree, bool):
+    if kind is float and isinstance(tree, int) and not isinstance(tree, bool) and abs(tree) <= _LARGEST:
         return float(tree)
     if type(tree) is not kind or (kind is float and not math.isfinite(tree)):
         raise _misfit(kind.__name__, tree, where)
