@@ -82,11 +82,16 @@ def test_a_result_that_is_not_finite_is_refused_by_name(store: ResultStore) -> N
         lambda text: text.replace('"attempts": 1', '"attempts": null'),
         lambda text: text.replace('"error": null', '"error": 5'),
         lambda text: text.replace('"machine": {}', '"machine": 3'),
+        lambda text: text.replace('"seconds": {', '"seconds": {"transfer": "x", '),
+        lambda text: text.replace("90.0", '"90"'),
+        lambda text: text.replace('"test_accuracy"', '"text_accuracy"'),
+        lambda text: text.replace('"test_accuracy"', '"curve": "zz", "test_accuracy"'),
+        lambda text: text.replace('"test_accuracy"', '"prior": {"true": "x"}, "test_accuracy"'),
         lambda text: "[" * 100_000,
     ],
     ids=[
         *("cut", "empty", "no object", "control character", "another configuration", "status", "field"),
-        *("attempts", "error", "machine", "nested"),
+        *("attempts", "error", "machine", "seconds", "accuracy", "no accuracy", "curve", "prior", "nested"),
     ],
 )
 @pytest.mark.faults

@@ -15,14 +15,14 @@ import json
 import re
 import warnings
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from types import UnionType
 from typing import Any, Literal
 
 from punce.errors import PunceError
 from punce.experiments.cell import Cell, config_key
 from punce.storage.files import locked, replacing, write_text
+from punce.storage.json_tree import decode
 
 
 class StoreWarning(UserWarning):
@@ -125,8 +125,30 @@ def _keep_damaged(path: Path, key: str) -> None:
             temporary.write_bytes(content)
 
 
-_FORMS: dict[str, type | UnionType] = {
-    **dict.fromkeys(("result", "seconds", "machine", "code"), dict),
+@dataclass(frozen=True)
+class _Points:
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    is_positive: tuple[bool | int, ...]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The form of what is read of a result; it may hold more."""
+
+    test_accuracy: float
+    oracle_accuracy: float | None = None
+    auc: float | None = None
+    held_out_pu_risk: float | None = None
+    oracle_linear_accuracy: float | None = None
+    shifted_accuracy: float | None = None
+    prior: dict[str, float | None] = field(default_factory=dict)
+    curve: tuple[float, ...] = ()
+    embedding: _Points | None = None
+
+
+_FORMS: dict[str, Any] = {
+    **{"result": dict[str, Any], "seconds": dict[str, float], "machine": dict[str, Any], "code": dict[str, str]},
     **{"attempts": int, "error": str | None, "punce": str},
 }
 
@@ -154,7 +176,14 @@ def parse(text: str | bytes) -> Record:
     # The name of a file is a promise about its configuration: a file that was edited or renamed must not be believed.
     if not isinstance(record.config, dict) or config_key(record.config) != record.key:
         raise ValueError("its configuration does not belong to its key")
-    wrong = [name for name, kind in _FORMS.items() if not isinstance(getattr(record, name), kind)]
-    if record.status not in ("done", "failed") or wrong:
-        raise ValueError(f"its {' and '.join(wrong) or 'status'} has the wrong form")
+    if record.status not in ("done", "failed"):
+        raise ValueError("its status has the wrong form")
+    for name, kind in _FORMS.items():
+        decode(kind, getattr(record, name), name)
+    if record.is_done:
+        decode(
+            _Result,
+            {one.name: record.result[one.name] for one in fields(_Result) if one.name in record.result},
+            "result",
+        )
     return record
