@@ -190,6 +190,7 @@ def work(engine: str, name: str, folder: str, found: str, seconds: float, number
     import torch
 
     torch.set_num_threads(1)
+    tempfile.tempdir = folder  # which is removed however this process ends
     run = Runner(targets(engine)[name], Path(folder), Path(found))
     _bound_memory()
     ENGINES[engine](run, seconds, number)
