@@ -143,7 +143,8 @@ def _where_calls_agree(prior: Floats, recall: Floats, called: Floats, confidence
         ratio = prior * recall / called
         low, high = np.quantile(ratio[1:], [(1 - confidence) / 2, (1 + confidence) / 2])
         nearest = np.nan_to_num(called / recall * np.clip(1.0, low, high), nan=prior[0])
-    return np.clip(nearest, 1e-9, 1.0)
+    possible: Floats = np.clip(nearest, 1e-9, 1.0)
+    return possible
 
 
 def _up_to(estimate: Estimate, draws: Floats, confidence: float) -> Estimate:
