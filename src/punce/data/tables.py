@@ -25,7 +25,7 @@ def _open_zip(path: Path, asked: FileOptions) -> TableFile:
     """The CSV file in an archive. One of another form would be read as text, and refused for what is not wrong."""
     form: str | None = None
     member = ""
-    with suppress(*BROKEN, InputError), zipfile.ZipFile(path) as archive:  # open_csv tells of what is wrong with it
+    with suppress(*BROKEN, UnicodeDecodeError, InputError), zipfile.ZipFile(path) as archive:  # open_csv tells why
         member = zip_member(path, archive.namelist(), asked.table)
         form = form_of(Path(member))
     if form not in (None, "a CSV file"):
