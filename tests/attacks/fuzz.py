@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "fuzz.json"
 SECONDS_AN_INPUT = 20
 MEMORY = 1536 << 20  # bytes beyond what is in use when fuzzing begins
+MOST_INPUTS = 20_000  # of one process: MEMORY bounds addresses, of which Arrow's allocator takes some with every input
 _COPIES = 40
 _PATIENCE = 300.0  # seconds beyond those of a chunk: good files are made first, and the machine may be busy
 
@@ -149,7 +150,7 @@ def by_hypothesis(run: Runner, seconds: float, number: int) -> None:
         for _ in range(_COPIES if time.monotonic() < until else 0):
             run(spoilt(content, rng))
 
-    while time.monotonic() < until:
+    while time.monotonic() < until and run.tally.inputs < MOST_INPUTS:
         inner = settings(max_examples=200, **options)(given(changed(run.seeds, run.target.words))(one))
         with_seed(number)(inner)()
         number += 1
