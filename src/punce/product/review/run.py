@@ -147,7 +147,8 @@ def _ranked_list(folder: Path) -> pd.DataFrame:
         numbers = {name: listed[name].astype(kind) for name, kind in _NUMBERS.items()}
         if not all(np.isfinite(column).all() for column in numbers.values()):
             raise ValueError("a number is missing or infinite")
-    except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:  # Arrow's errors are among them
+    # Arrow's errors are among them.
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError) as error:
         what = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"{file} cannot be read ({what[:200]}): it is damaged or was changed; fit again") from error
     listed = listed.assign(**numbers)
