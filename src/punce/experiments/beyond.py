@@ -170,7 +170,6 @@ BEYOND = (
         networks=("sst2/mpnet",),
         parts=("20",),
         columns=tuple(OBJECTIVES),
-        seeds={"laptop": 3},
         heads=("labelled", "objective"),
     ),
 )
