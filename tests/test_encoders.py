@@ -38,6 +38,7 @@ SMALL: dict[str, tuple[Encoder, Tensor]] = {
     "resnet18 grey": (ResNet18(in_channels=1, width=0.05), torch.rand(4, 1, 28, 28)),
     "identity": (Identity(12), torch.rand(4, 12)),
     "linear": (Linear(12, 5), torch.rand(4, 12)),
+    "linear on images": (Linear(12, 5), torch.rand(4, 3, 2, 2)),
     "transformer": tiny_transformer(),
 }
 

@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from punce.columns.number_forms import NumberForms
 from punce.columns.written import is_other_unit
 from punce.data import TableEncoder, read, stream
+from punce.data.read import read_at_most
 from punce.errors import InputError
 
 
@@ -44,6 +45,14 @@ def test_decimal_commas(separator: str, tmp_path: Path) -> None:
     data = read(path, "y")
     assert data.notes == ("2 columns are numbers as people write them: 'a' ('4,25' is 4.25), 'b' ('-1,25' is -1.25)",)
     assert data.number_forms.decimal == ","
+
+
+def test_labels_with_a_decimal_comma_are_the_same_however_much_is_read(tmp_path: Path) -> None:
+    rows = "".join(f"{i},5;{'1,0' if i < 4 else '0,0'}\n" for i in range(40))
+    path = write(tmp_path / "t.csv", "a;y\n" + rows)
+    for data in (read(path, "y"), stream(path, "y"), read_at_most(path, "y", max_rows=30)):
+        assert data.labels is not None
+        assert data.labels[:5].tolist() == [1, 1, 1, 1, 0]
 
 
 def test_quoted_decimal_commas_between_commas(tmp_path: Path) -> None:

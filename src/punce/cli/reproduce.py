@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,27 +67,50 @@ def reproduce(
         check_output(docs)
     experiments, chosen = find_experiments(tables), find_scale(scale)
     store = ResultStore(results, f"{scale}-one-step" if one_step else scale)
-    plan = make_plan(experiments, chosen, store, seeds=_seeds(seeds), only=only or (), one_step=one_step)
     console = Terminal(stderr=True)
-    if dry_run:
-        show_plan(Terminal(), plan, store, jobs)
-        return
-    to_do = [] if no_run else plan.to_do
-    if cluster is None:
-        require_data(to_do)
-    failed = []
-    if to_do:
-        store.folder.mkdir(parents=True, exist_ok=True)  # a disk that cannot be written is one error, not one per cell
-        with MatrixProgress(plan, store, console) as progress:
-            failed = run_cells(to_do, store, _pool(jobs, cluster, chosen), progress).failed
-    try:
-        if not one_step:
-            _present(results, scale, [experiment.name for experiment in experiments], docs, console)
-    except WriteError as error:
-        if not failed:
-            raise
-        _say(console, f"not all of the page is written: {error}")
-    _stop_if_incomplete(console, failed, len(plan.cells))
+    with _damage_as_lines(console):
+        plan = make_plan(experiments, chosen, store, seeds=_seeds(seeds), only=only or (), one_step=one_step)
+        if dry_run:
+            show_plan(Terminal(), plan, store, jobs)
+            return
+        to_do = [] if no_run else plan.to_do
+        if cluster is None:
+            require_data(to_do)
+        failed = []
+        if to_do:
+            # A disk that cannot be written is one error, not one per cell.
+            store.folder.mkdir(parents=True, exist_ok=True)
+            with MatrixProgress(plan, store, console) as progress:
+                failed = run_cells(to_do, store, _pool(jobs, cluster, chosen), progress).failed
+        try:
+            if not one_step:
+                _present(results, scale, [experiment.name for experiment in experiments], docs, console)
+        except WriteError as error:
+            if not failed:
+                raise
+            _say(console, f"not all of the page is written: {error}")
+        _stop_if_incomplete(console, failed, len(plan.cells))
+
+
+@contextmanager
+def _damage_as_lines(console: Terminal) -> Iterator[None]:
+    """Inside, what a warning says of a damaged result is a line for a person, once for each file."""
+    from punce.experiments.store import StoreWarning
+
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, *args: Any, **more: Any) -> None:
+            if not isinstance(message, StoreWarning):
+                usual(message, *args, **more)
+            elif str(message) not in told:
+                told.add(str(message))
+                _say(console, str(message))
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", StoreWarning)
+        yield
 
 
 def _refuse_idle(given: list[str]) -> None:

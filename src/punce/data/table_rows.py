@@ -38,8 +38,7 @@ def read_drawn(request: Request, most: int | None, seed: int, on_workers: Map) -
     label = request.roles.label
     if label is None or (most is None and not is_large(table)):
         return _read(table, request)
-    # Marks of decimals do not matter to labels.
-    labels, about = request.read_labels(read_frame(table, [label])[label])
+    labels, about = request.read_labels(_label_column(table, request, _forms_of_first(table, request)[0].decimal))
     require_positive_and_unlabelled(labels, str(request.path))
     most = rows_that_fit(table, len(labels)) if most is None else most
     if len(labels) <= most:
@@ -75,13 +74,11 @@ def stream_table(request: Request, batch_rows: int) -> DataStream:
     """The file in batches, all of them read in the way that the first rows decide."""
     table, request = _opened(request)
     path = request.path
-    forms, decided = _number_forms(
-        lambda decimal: first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=decimal), table, request
-    )
+    forms, decided = _forms_of_first(table, request)
     label, labels = request.roles.label, None
     about: tuple[str, ...] = ()
     if label is not None:
-        labels, about = request.read_labels(read_frame(table, [label], decimal=forms.decimal)[label])
+        labels, about = request.read_labels(_label_column(table, request, forms.decimal))
         require_positive_and_unlabelled(labels, str(path))
     probed = forms.read(first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=forms.decimal))[0]
     kind, text = _table_kind(probed, request, table)
@@ -98,6 +95,20 @@ def stream_table(request: Request, batch_rows: int) -> DataStream:
 
     notes = [*_file_notes(table), *about, *decided]
     return DataStream(kind, str(path), labels, batches, batch_rows, notes)
+
+
+def _forms_of_first(table: TableFile, request: Request) -> tuple[NumberForms, tuple[str, ...]]:
+    """How numbers are written in the first rows, for a file that is not read whole."""
+    return _number_forms(
+        lambda decimal: first_frame(table, _PROBED_ROWS, as_text=request.as_text, decimal=decimal), table, request
+    )
+
+
+def _label_column(table: TableFile, request: Request, decimal: Decimal) -> pd.Series[Any]:
+    """The label column of the whole file: labels may be numbers, so that the mark of decimals matters."""
+    label = request.roles.label
+    assert label is not None
+    return read_frame(table, [label], decimal=decimal)[label]
 
 
 def _opened(request: Request) -> tuple[TableFile, Request]:

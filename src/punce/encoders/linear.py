@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
+from torch import Tensor, nn
 
 from punce.encoders.encoder import Encoder, projector
 
@@ -13,7 +13,7 @@ class Linear(Encoder):
     For good embeddings with few labels: an MLP of a thousand units fits 500 labelled rows exactly, and its features
     then flatter them (docs/text.md).
 
-    Shape: x (B, in_features) -> features (B, size) -> projections (B, size).
+    Shape: x (B, in_features) or (B, C, H, W) -> features (B, size) -> projections (B, size).
     """
 
     def __init__(self, in_features: int, size: int = 64) -> None:
@@ -22,3 +22,7 @@ class Linear(Encoder):
         self.backbone = nn.Linear(in_features, size, bias=False)
         self.projector = projector(size, size, size)
         self.online_head = nn.Linear(size, 1)
+
+    def features(self, x: Tensor) -> Tensor:
+        """h of flattened inputs. Shape: (B, ...) -> (B, size)."""
+        return super().features(x.flatten(1))
