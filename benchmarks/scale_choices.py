@@ -3,12 +3,12 @@
     PUNCE_DATA=... PUNCE_FEATURES=... python benchmarks/scale_choices.py --encoders FOLDER    # what has no result yet
     python benchmarks/scale_choices.py --show                                                 # the table, no training
 
-``part`` (10,000 rows of MNIST) has all of them. Of ``laptop`` (all rows) and ``frozen`` (features of CIFAR-10) vPU is
-here: half a batch of labelled rows lets it memorise them within the first epoch, so that the shares of the data (None)
-are tried too. Seed 100 stands in no table. `criterion` is the held-out PU estimate of the zero-one risk (vPU: its
-held-out variational loss), and decides. `oracle_accuracy` of the test rows stands beside it; nothing is chosen by it.
-One seed: differences below a point of risk are chance. Results are added to benchmarks/results/scale_choices.json one
-by one.
+``part`` (10,000 rows of MNIST) has all of them. Of ``laptop`` (all rows of MNIST, CIFAR-10 with AllConv) and ``frozen``
+(features of CIFAR-10) vPU is here: half a batch of labelled rows lets it memorise them within the first epoch, so that
+the shares of the data (None) are tried too. Seed 100 stands in no table. `criterion` is the held-out PU estimate of the
+zero-one risk (vPU: its held-out variational loss), and decides. `oracle_accuracy` of the test rows stands beside it;
+nothing is chosen by it. One seed: differences below a point of risk are chance. Results are added to
+benchmarks/results/scale_choices.json one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from punce.experiments.scales import SCALES
 
 NAME, SEED = "scale_choices", 100
 PART, LAPTOP, FROZEN = SCALES["part"], SCALES["laptop"], SCALES["frozen"]
-ON, CIFAR = ("mnist", "mlp"), ("cifar10", "resnet18")
+ON, CIFAR, PIXELS = ("mnist", "mlp"), ("cifar10", "resnet18"), ("cifar10", "allconv")
 
 
 def pretrained(loss: str, width: float, epochs: int, rate: float) -> Cell:
@@ -70,6 +70,8 @@ CHOICES: dict[str, dict[str, Callable[[], Cell]]] = {
     "vPU": {f"rate {rate:g}": lambda rate=rate: scratch("vpu", lr=rate) for rate in (1e-4, 3e-4, 1e-3)},
     "vPU, shares of the data": vpu(PART, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), (None,)),
     "vPU, all rows": vpu(LAPTOP, (1e-5, 3e-5, 1e-4, 3e-4, 1e-3), (0.5, None)) | vpu(LAPTOP, (3e-3,), (None,)),
+    "nnPU, CIFAR": {f"views {on}": lambda on=on: scratch("nnpu", LAPTOP, PIXELS, augment=on) for on in (False, True)},
+    "vPU, CIFAR": vpu(LAPTOP, (1e-4, 3e-4, 1e-3, 3e-3), (None,), on=PIXELS) | vpu(LAPTOP, (1e-4,), (0.5,), on=PIXELS),
     "vPU, frozen features": vpu(FROZEN, (3e-5, 1e-4, 3e-4, 1e-3), (0.5, None), on=CIFAR)
     | vpu(FROZEN, (3e-3,), (None,), on=CIFAR),
 }

@@ -63,6 +63,20 @@ def test_pnu_learns_from_labels_of_both_classes(encoders: Path) -> None:
     assert "curve" not in result
 
 
+def test_a_cell_trains_in_its_precision_and_scores_in_float32(encoders: Path) -> None:
+    cell = SMOKE.joint("cifar10", "allconv", "nnpu", "1k", 0)
+    halved = replace(cell, encoder=replace(cell.encoder, precision="bfloat16"))
+    auc, own_auc = (run_cell(each, encoders).result["auc"] for each in (cell, halved))
+    assert auc != own_auc
+    assert own_auc == pytest.approx(auc, abs=0.1)
+    encoder = Job(halved, EncoderCache(encoders), None).new_encoder()
+    assert encoder.precision == "bfloat16"
+    rows = torch.rand(4, 3, 12, 12)
+    assert torch.equal(
+        encoder.eval().features(rows), Job(cell, EncoderCache(encoders), None).new_encoder().eval().features(rows)
+    )
+
+
 def test_an_embedding_has_the_test_rows_with_their_class(encoders: Path) -> None:
     embedding = run_cell(punce(embedding=True), encoders).result["embedding"]
     y_test = load_rows("digits", 500, 200).y_test

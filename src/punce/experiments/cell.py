@@ -85,7 +85,7 @@ class DataSpec:
 class EncoderSpec:
     """Which network: a name in :data:`punce.encoders.ENCODERS` (for text, a model's name or path) and its width.
 
-    `channels_last` and `precision` say how it is computed; of a text encoder's training alone, `precision`.
+    `channels_last` and `precision` say how it is computed; `precision`, how it trains: it scores in float32.
     """
 
     name: str

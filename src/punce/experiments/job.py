@@ -127,6 +127,7 @@ class Job:
         with torch.random.fork_rng():
             torch.manual_seed(self.cell.seed)
             encoder = network_for(self.cell.encoder, tuple(self.rows.X.shape[1:]))
+        encoder.precision = self.cell.encoder.precision
         return (channels_last(encoder) if self.cell.encoder.channels_last else encoder).to(device())
 
     def pretrained(self) -> tuple[Encoder, Pretrained]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from punce.encoders.allocator import kept_memory
 from punce.experiments.cell import Cell
 from punce.experiments.encoder_cache import EncoderCache
 from punce.experiments.fewshot import run_fewshot
@@ -37,7 +38,7 @@ class Outcome:
 
 def run_cell(cell: Cell, encoders: Path, folder: Path | None = None) -> Outcome:
     """The numbers of one cell. Encoders are shared below `encoders`; checkpoints of the transfer go into `folder`."""
-    with _ONE_AT_A_TIME, reproducible(cell.threads):
+    with _ONE_AT_A_TIME, reproducible(cell.threads), kept_memory():
         if cell.transfer.kind == "fewshot":
             return _run_few_shot(cell, folder)
         job = Job(cell, EncoderCache(encoders), folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from punce.encoders.encoder import Precision
 from punce.errors import InputError
 from punce.experiments import protocol
 from punce.experiments.cell import (
@@ -225,9 +226,9 @@ def from_scratch(plain: FinetuneConfig, **own: EpochConfig) -> dict[str, EpochCo
     return {**dict.fromkeys(("pn", "pvu", "upu", "nnpu"), plain), **own}
 
 
-def convolutions(width: float) -> dict[str, EncoderSpec]:
+def convolutions(width: float, precision: Precision = "float32") -> dict[str, EncoderSpec]:
     """The two networks of CIFAR."""
-    return {name: EncoderSpec(name, width, channels_last=True) for name in ("resnet18", "allconv")}
+    return {name: EncoderSpec(name, width, channels_last=True, precision=precision) for name in ("resnet18", "allconv")}
 
 
 def brief_selfpu(batch_size: int, epochs: int = 3) -> SelfPUConfig:
