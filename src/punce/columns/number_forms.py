@@ -21,6 +21,7 @@ from punce.columns.written import (
 from punce.errors import InputError, number_of
 from punce.storage.json_tree import decode
 
+CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 4  # columns in a note
 
 
@@ -34,7 +35,10 @@ class NumberForms:
     """Columns with another role, and those that a model knows as categories."""
 
     def read(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """The frame with numbers in place of text, and what was no number."""
+        """The frame with numbers in place of text, and what was no number.
+
+        A column in which nothing is a number stays text, so that a model that learned numbers from it refuses it.
+        """
         found: dict[str, Any] = {}
         notes = []
         for name in _text_columns(frame, self.left_alone):
@@ -43,8 +47,11 @@ class NumberForms:
                 continue
             if form.unit and (column := written_column(frame[name])) is not None:
                 notes += _about_unit(name, form.unit, column.units)
-            found[name] = written_numbers(frame[name], form)
-            lost = frame[name].notna().to_numpy() & np.isnan(found[name])
+            values = written_numbers(frame[name], form)
+            lost = frame[name].notna().to_numpy() & np.isnan(values)
+            if np.isnan(values).all() and lost.sum() >= CERTAIN:
+                continue
+            found[name] = values
             if lost.any():
                 seen = frame[name][lost].astype("string").unique()[:_SHOWN].tolist()
                 are = number_of(int(lost.sum()), "value is no number and counts", "values are no number and count")
