@@ -185,6 +185,20 @@ def test_amounts_in_another_currency_than_those_of_the_run_are_told(tmp_path: Pa
     assert encoder.transform(frame.replace("€", "$", regex=True)).notes == (said,)
 
 
+@pytest.mark.parametrize(("rates", "is_told"), [([0.125, 0.06, 0.0], True), ([0.0, 0.0, None], False)])
+def test_per_cents_that_come_without_their_sign_are_told(tmp_path: Path, rates: list[float], is_told: bool) -> None:
+    said = "column 'rate': its numbers are written without %, and with it in the rows the model learned from; "
+    said += "they are taken as they are, 0.12 as 0.12 %"
+    frame = pd.DataFrame({"rate": ["12.5 %", "6 %", "0"], "b": [1, 2, 3], "y": [1, 0, 0]})
+    frame.to_csv(tmp_path / "first.csv", index=False)
+    frame.assign(rate=rates).to_csv(tmp_path / "new.csv", index=False)
+    first = read(tmp_path / "first.csv", "y")
+    assert (said in read(tmp_path / "new.csv", "y", number_forms=first.number_forms).notes) is is_told
+    encoder = TableEncoder.fit(frame)
+    assert encoder.transform(frame).notes == ()
+    assert (said in encoder.transform(frame.assign(rate=rates)).notes) is is_told
+
+
 @pytest.mark.parametrize(
     ("before", "now", "is_other"),
     [("€", "$", True), ("SEK", "NOK", True), ("€", "EUR", False), ("EUR", "€", False), ("kr", "NOK", False)],

@@ -9,8 +9,9 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import first_of
+from punce.columns.kinds import first_of, numbers
 from punce.columns.written import (
+    PARTS,
     Decimal,
     NumberForm,
     WrittenColumn,
@@ -56,7 +57,19 @@ class NumberForms:
                 seen = frame[name][lost].astype("string").unique()[:_SHOWN].tolist()
                 are = number_of(int(lost.sum()), "value is no number and counts", "values are no number and count")
                 notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")
+        notes += self._without_sign(frame, found)
         return (frame.assign(**found) if found else frame), tuple(notes)
+
+    def _without_sign(self, frame: pd.DataFrame, found: Collection[str]) -> list[str]:
+        """Said of columns of per cents in which no number has the sign any more: a workbook makes 0.12 of 12 %."""
+        signs = {name: form.unit for name, form in self.columns.items() if form.unit in PARTS}
+        plain = [name for name in signs if name in frame and name not in self.left_alone and name not in found]
+        return [
+            f"column {name!r}: its numbers are written without {signs[name]}, and with it in the rows the model "
+            f"learned from; they are taken as they are, 0.12 as 0.12 {signs[name]}"
+            for name in plain
+            if np.nan_to_num(numbers(frame[name])).any()  # 0 is 0 %
+        ]
 
     def _form(self, series: pd.Series[Any], name: str) -> NumberForm | None:
         if name in self.columns:
