@@ -22,6 +22,7 @@ from punce.product.review.job import (
     Goal,
     State,
     draw_rows,
+    finding,
     gain,
     is_reached,
     open_to,
@@ -207,6 +208,24 @@ def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
     assert ('"method": "given"' in numbers) == (given == 0.3)
     assert f"unlabelled rows; {verdicts} judged row" in card
     assert "no negatives were known" not in card
+
+
+@pytest.mark.parametrize(("prior", "is_compared"), [(0.06, True), ("auto", True), ([0.06, 0.0, 0.12], False)])
+def test_the_share_of_a_refit_is_compared_with_the_verdicts_unless_it_rests_on_them(
+    run: Path, tmp_path: Path, prior: object, is_compared: bool
+) -> None:
+    reviewed(run)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
+    first = reviewed_rows(run, source, source.read())
+    again = finished_run(tmp_path / "again", tmp_path / "table.csv", share=0.06)
+    config = json.loads((again / "config.json").read_text())
+    config |= {"review": first.as_config(), "model": {"prior": prior}}
+    (again / "config.json").write_text(json.dumps(config))
+    first.carry(again)
+    state = state_of(scored_run(again))
+    assert state is not None
+    assert ("share was said to be 0.060" in finding(state)) is is_compared
+    assert ("the given share of positives does not fit" in finding(state)) is (prior == 0.06)
 
 
 @pytest.mark.parametrize("seen", [False, True])

@@ -52,8 +52,13 @@ class ScoredRun:
 
     @property
     def was_judged(self) -> bool:
-        """Whether the fit had verdicts: then its share of positives already rests on them."""
+        """Whether the fit had verdicts."""
         return "review" in self.config
+
+    @property
+    def share_was_judged(self) -> bool:
+        """Whether the fit's share of positives rests on verdicts: not with a few of them, or where a person gave it."""
+        return self.was_judged and isinstance(self.config["model"].get("prior"), list)
 
     @property
     def prior_was_given(self) -> bool:
