@@ -210,6 +210,21 @@ def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
     assert "no negatives were known" not in card
 
 
+def test_a_refit_that_cannot_learn_from_verdicts_does_not_say_that_it_did(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reviewed(run)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name", drop=("note",))
+    model = ModelOptions(encoder="mlp", loss=None, risk="upu", epochs=1)
+    outcome = run_fit(source, model, tmp_path / "again", RunOptions(review=run), say=lambda _: None)
+    _say_outcome(Terminal(), outcome)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the model did not learn from 60 verdicts, but the share of positives is based on them" in said
+    assert "with 60 judged rows" not in said
+    assert "unlabelled rows; not from 60 judged rows" in (tmp_path / "again" / "MODEL_CARD.md").read_text()
+    assert not scored_run(tmp_path / "again").learned_from_verdicts
+
+
 @pytest.mark.parametrize(("prior", "is_compared"), [(0.06, True), ("auto", True), ([0.06, 0.0, 0.12], False)])
 def test_the_share_of_a_refit_is_compared_with_the_verdicts_unless_it_rests_on_them(
     run: Path, tmp_path: Path, prior: object, is_compared: bool
@@ -307,6 +322,8 @@ def test_after_a_refit_it_is_said_what_was_gained_for_how_many_verdicts(run: Pat
         in said
     )
     assert sure in said
+    unused = replace(state.run, config={**state.run.config, "ran": {"known_unused": {"judged rows": 40}}})
+    assert "The refit had 40 verdicts: " in gain(replace(state, run=unused))
     judged = judged_by_people(state)
     assert judged is not None
     assert said in judged.finding

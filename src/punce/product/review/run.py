@@ -18,6 +18,7 @@ from punce.errors import InputError
 from punce.judging.estimates import Estimate
 from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
+from punce.options import KNOWN_UNUSED
 from punce.product.plan import DataOptions
 from punce.storage.files import file_and_table
 from punce.storage.formulas import restored
@@ -54,6 +55,12 @@ class ScoredRun:
     def was_judged(self) -> bool:
         """Whether the fit had verdicts."""
         return "review" in self.config
+
+    @property
+    def learned_from_verdicts(self) -> bool:
+        """Whether the model of a fit that had verdicts learned from them, which not every model can."""
+        ran = self.config.get("ran")
+        return not (isinstance(ran, dict) and KNOWN_UNUSED in ran)
 
     @property
     def share_was_judged(self) -> bool:
