@@ -280,6 +280,22 @@ def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, 
         reviewed_rows(run, source, source.read())
 
 
+@pytest.mark.parametrize(
+    ("changed", "mend"),
+    [
+        ({"id": None}, "have other names than in .*, which was fitted with --id 'name': do so again"),
+        ({"positive": "0"}, "the labels of .* are not those of .*, which was fitted with --label 'label': do so again"),
+    ],
+)
+def test_a_refit_that_reads_the_file_otherwise_is_told_the_options_of_the_run(
+    run: Path, tmp_path: Path, changed: dict[str, str | None], mend: str
+) -> None:
+    reviewed(run)
+    source = replace(DataOptions(str(tmp_path / "table.csv"), "label", id="name"), **changed)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=mend):
+        reviewed_rows(run, source, source.read())
+
+
 def test_a_review_without_verdicts_cannot_be_learned_from(run: Path, tmp_path: Path) -> None:
     source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
     with pytest.raises(InputError, match="no verdicts yet"):
