@@ -112,6 +112,11 @@ def test_a_plain_file_is_read_as_ever_and_says_nothing(tmp_path: Path) -> None:
     assert read(path, "y").number_forms.to_json() == {}
 
 
+def test_a_column_that_the_mark_does_not_fit_is_not_shown_as_if_it_did(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a;b;y\n2.723;1,5;1\n0.25;2,5;0\n1.5;3,5;0\n")
+    assert read(path, "y", decimal=",").notes == ("the decimal mark , does not fit 'a': read with .",)
+
+
 def test_what_is_mixed_stays_text_and_is_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a;b;y\n€3;1,5;1\n$4;2.5;0\n€5;3.5;0\n")
     assert values(path) == {"a": ["€3", "$4", "€5"], "b": ["1,5", "2.5", "3.5"]}

@@ -207,7 +207,9 @@ def _notes(
 ) -> tuple[str, ...]:
     """What a person should know: which columns became numbers, what was not clear, what stayed text."""
     notes = []
-    examples = {name: column.example(forms.get(name, NumberForm(mark))) for name, column in columns.items()}
+    # a column of plain numbers that has a mark of its own is read with that one, whatever the mark of the file
+    plain = {name: NumberForm(column.evident or mark) for name, column in columns.items()}
+    examples = {name: column.example(forms.get(name, plain[name])) for name, column in columns.items()}
     read = [f"{name!r} ({example})" for name, example in examples.items() if example]
     if read:
         are = number_of(len(read), "column holds numbers", "columns are numbers")
