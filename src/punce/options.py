@@ -62,6 +62,8 @@ FEWEST_FOR_ENSEMBLE = 3
 """Rows of either kind for the ensemble: one to learn from, one to weigh with, one to hold out."""
 TOO_FEW_FOR_ENSEMBLE = "ridge logistic regression (too few rows for the ensemble)"
 _LEAST_SHOWN = 0.005  # weight of a member below which a line about what ran leaves it out
+KNOWN_UNUSED = "known_unused"
+"""Key of ``ran_`` for the rows of known class that what ran does not learn from; "known" is for those it does."""
 _NETWORK = ("loss", "risk", "transfer", "epochs", "device")
 _RISK_AND_EPOCHS = ("loss", "risk", "epochs", "device")  # loss=None among them: it is what chose this way
 _NO_TRANSFER = "loss=None trains encoder and head together; transfer needs a loss to transfer from"
@@ -365,9 +367,9 @@ def ran_in_words(ran: Mapping[str, Any]) -> str:
     return f"{ran['way']}{encoder}" + (f" ({members})" if members else "") + (f", with {known}" if known else "")
 
 
-def known_in_words(ran: Mapping[str, Any]) -> str:
-    """Rows of known class beside the labelled positives: "80 labelled negatives and 20 judged rows", or nothing."""
-    return " and ".join(number_of(n, name.removesuffix("s"), name) for name, n in ran.get("known", {}).items())
+def known_in_words(ran: Mapping[str, Any], key: str = "known") -> str:
+    """Rows of known class that were learned from: "80 labelled negatives and 20 judged rows", or nothing."""
+    return " and ".join(number_of(n, name.removesuffix("s"), name) for name, n in ran.get(key, {}).items())
 
 
 def name_of(part: Any) -> str:

@@ -548,6 +548,14 @@ def test_numbers_that_come_as_written_text_next_week() -> None:
     assert odd.notes == ("column 'a': 1 value is no number and counts as missing, e.g. ['?']",)
 
 
+def test_amounts_that_are_no_numbers_next_week_are_refused_like_plain_numbers() -> None:
+    encoder = TableEncoder.fit(pd.DataFrame({"a": [f"{k},50 €" for k in range(30)]}))
+    with pytest.raises(InputError, match="'a' held numbers in the rows that were learned from and now holds none"):
+        encoder.transform(pd.DataFrame({"a": ["high"] * 30}))
+    few = encoder.transform(pd.DataFrame({"a": ["high"] * 3}))
+    assert few.notes == ("column 'a': 3 values are no number and count as missing, e.g. ['high']",)
+
+
 def test_an_empty_text_is_a_gap_unless_the_fit_knew_it_as_a_category() -> None:
     """A CSV file has no empty texts: the same rows from another kind of file must have the same codes."""
     towns = ["Bonn", "Köln", None, "Bonn"] * 3

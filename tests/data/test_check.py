@@ -182,6 +182,19 @@ def test_few_labelled_rows_do_not_make_leaks_by_chance() -> None:
     assert set(_codes(report)) == {"few_labelled"}
 
 
+def test_few_labelled_rows_do_not_make_leaks_of_many_categories() -> None:
+    random = np.random.RandomState(0)
+    columns = {f"zip{k}": [f"D-{code}" for code in random.choice(200, 600)] for k in range(5)}
+    labels = (np.arange(600) < 5).astype(np.int8)
+    assert "leak" not in _codes(check(_data(pd.DataFrame(columns), labels)))
+
+
+def test_categories_of_labelled_rows_alone_are_a_leak_even_if_each_has_one_row() -> None:
+    frame, labels = _frame()
+    frame["case"] = np.where(labels == 1, [f"case {k}" for k in range(600)], "none")
+    assert _codes(check(_data(frame, labels)))["leak"] == {"case"}
+
+
 def test_duplicates_between_labelled_and_unlabelled_rows() -> None:
     frame, labels = _frame()
     copies = frame[labels == 1].iloc[:4]

@@ -112,6 +112,11 @@ def test_a_plain_file_is_read_as_ever_and_says_nothing(tmp_path: Path) -> None:
     assert read(path, "y").number_forms.to_json() == {}
 
 
+def test_a_column_that_the_mark_does_not_fit_is_not_shown_as_if_it_did(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a;b;y\n2.723;1,5;1\n0.25;2,5;0\n1.5;3,5;0\n")
+    assert read(path, "y", decimal=",").notes == ("the decimal mark , does not fit 'a': read with .",)
+
+
 def test_what_is_mixed_stays_text_and_is_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a;b;y\n€3;1,5;1\n$4;2.5;0\n€5;3.5;0\n")
     assert values(path) == {"a": ["€3", "$4", "€5"], "b": ["1,5", "2.5", "3.5"]}
@@ -183,6 +188,20 @@ def test_amounts_in_another_currency_than_those_of_the_run_are_told(tmp_path: Pa
     encoder = TableEncoder.fit(frame)
     assert encoder.transform(frame).notes == ()
     assert encoder.transform(frame.replace("€", "$", regex=True)).notes == (said,)
+
+
+@pytest.mark.parametrize(("rates", "is_told"), [([0.125, 0.06, 0.0], True), ([0.0, 0.0, None], False)])
+def test_per_cents_that_come_without_their_sign_are_told(tmp_path: Path, rates: list[float], is_told: bool) -> None:
+    said = "column 'rate': its numbers are written without %, and with it in the rows the model learned from; "
+    said += "they are taken as they are, 0.12 as 0.12 %"
+    frame = pd.DataFrame({"rate": ["12.5 %", "6 %", "0"], "b": [1, 2, 3], "y": [1, 0, 0]})
+    frame.to_csv(tmp_path / "first.csv", index=False)
+    frame.assign(rate=rates).to_csv(tmp_path / "new.csv", index=False)
+    first = read(tmp_path / "first.csv", "y")
+    assert (said in read(tmp_path / "new.csv", "y", number_forms=first.number_forms).notes) is is_told
+    encoder = TableEncoder.fit(frame)
+    assert encoder.transform(frame).notes == ()
+    assert (said in encoder.transform(frame.assign(rate=rates)).notes) is is_told
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,18 @@ def test_a_classifier_that_tells_the_classes_apart_is_not_said_to_tell_no_rows_a
     assert "do not score higher than labelled negatives beyond chance" in said(rng.normal(3, 1, 60))
 
 
+@pytest.mark.parametrize(
+    ("rule", "called"), [(0.999, "no row is called positive at the threshold of 0.999"), (1e-6, "every row")]
+)
+def test_scores_that_tell_rows_apart_are_not_said_to_where_the_threshold_does_not(rule: float, called: str) -> None:
+    scores, labels = draw(np.random.default_rng(4), n_n=0)
+    own: dict[str, Any] = {"labelled_share": 0.1, "scenario": "single_set", "target": "unlabelled", "seed": 0}
+    judged = judge(scores, labels, given_prior(PRIOR, labels, "single_set"), rule, sees_more=False, **own)
+    (said,) = [text for text in judged.warnings if "rows apart" in text]
+    assert said.startswith(called)
+    assert said.endswith("although the scores tell rows apart: choose another one")
+
+
 def test_ordinary_metrics_are_right_where_labelled_positives_mislead_about_negatives() -> None:
     rng = np.random.default_rng(2)
     scores, labels = draw(rng, n_p=2000, n_u=4000, n_n=2000)

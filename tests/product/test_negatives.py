@@ -15,6 +15,7 @@ from punce.classifier import ClassifierWarning, ScorerWarning
 from punce.errors import InputError
 from punce.judging.propensity import by_propensity
 from punce.models.known_rows import known_share, known_weight
+from punce.options import ran_in_words
 from punce.product.fit import _about_seen, _fit
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
@@ -118,8 +119,11 @@ def test_a_head_learns_from_known_negatives_and_what_does_not_says_so() -> None:
     clf = PUClassifier(**FIXED).fit(X.astype(np.float32), y)
     assert "known_share" in clf.ran_["risk"]
     assert (clf.predict(X.astype(np.float32)) == truth).mean() > 0.9
-    with pytest.warns(ClassifierWarning, match="does not learn from labelled negatives") as told:
-        PUClassifier(**{**FIXED, "risk": "upu"}).fit(X.astype(np.float32), y)
+    assert clf.ran_["known"] == {"labelled negatives": 60}
+    with pytest.warns(ClassifierWarning, match="does not learn from labelled negatives; they serve") as told:
+        clf = PUClassifier(**{**FIXED, "risk": "upu"}).fit(X.astype(np.float32), y)
+    assert "known" not in clf.ran_
+    assert "labelled negatives" not in ran_in_words(clf.ran_)
     assert {warning.filename for warning in told} == {__file__}  # the line that called fit
 
 

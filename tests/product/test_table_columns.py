@@ -183,6 +183,24 @@ def test_predict_says_once_what_is_new(
     assert notes[1] == "note: 1 column is new and ignored: 'bell\\x07'"  # in every batch, so of no rows of its own
 
 
+def test_predict_refuses_amounts_that_are_no_numbers_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame, labels = problem()
+    frame["a"] = [f"{value:.2f} €" for value in frame["a"]]
+    frame["fee"] = "3.50 €"  # constant, so that it is not learned from and may hold anything
+    frame.assign(y=labels).to_csv(tmp_path / "march.csv", index=False)
+    command = ("fit", tmp_path / "march.csv", "--label", "y", "--prior", 0.5, "--out", tmp_path / "run")
+    assert exit_code(monkeypatch, *command) == 0
+    frame.assign(fee="none").to_csv(tmp_path / "april.csv", index=False)
+    assert exit_code(monkeypatch, "predict", tmp_path / "run", tmp_path / "april.csv") == 0
+    capsys.readouterr()
+    frame.assign(a="high").to_csv(tmp_path / "may.csv", index=False)
+    assert exit_code(monkeypatch, "predict", tmp_path / "run", tmp_path / "may.csv") == 2
+    assert "'a' held numbers in the rows that were learned from" in capsys.readouterr().err
+    assert not (tmp_path / "may.scores.parquet").exists()
+
+
 def test_a_note_on_all_rows_names_no_rows(model: Path, tmp_path: Path) -> None:
     frame, _ = departments()
     frame.assign(town=frame["town"].replace("2A", "2B")).to_csv(tmp_path / "april.csv", index=False)

@@ -28,6 +28,10 @@ def test_round_trip(saved: Path) -> None:
     assert sorted(p.name for p in saved.parent.iterdir()) == ["model"]
 
 
+def test_whoever_can_read_one_file_of_a_model_can_read_all(saved: Path) -> None:
+    assert len({file.stat().st_mode for file in saved.iterdir()}) == 1
+
+
 def test_a_model_is_replaced_whole(saved: Path) -> None:
     write_model(saved, {"w": torch.zeros(1)}, {"kind": "text"})
     assert read_model(saved)[1]["kind"] == "text"

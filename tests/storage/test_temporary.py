@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from punce.errors import WriteError
 from punce.storage.files import replacing, write_text
@@ -100,6 +101,13 @@ def test_nothing_is_left_by_a_failure(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), held_temporary(tmp_path / "a", is_folder=True):
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_tensors_can_be_read_by_whoever_can_read_a_text(tmp_path: Path) -> None:
+    write_text(tmp_path / "text", "text")
+    with replacing(tmp_path / "tensors") as temporary:
+        save_file({"w": torch.ones(1)}, temporary)
+    assert (tmp_path / "tensors").stat().st_mode == (tmp_path / "text").stat().st_mode
 
 
 def test_a_kill_between_the_two_renames_loses_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

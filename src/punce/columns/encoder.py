@@ -45,12 +45,11 @@ from punce.columns.kinds import (
     refuse_duplicates,
     truth_values,
 )
-from punce.columns.number_forms import NumberForms, find_forms
+from punce.columns.number_forms import CERTAIN, NumberForms, find_forms
 from punce.errors import InputError, number_of
 from punce.storage.json_tree import decode
 
 _FORMAT = 1
-_CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 5
 _LOSSES = (LEFT_OUT["unsupported"], LEFT_OUT["text"])  # columns that may say something about the class
 
@@ -242,7 +241,7 @@ def _note_lost(
     if not lost.any():
         return
     seen = before[lost].astype("string").unique()[:_SHOWN].tolist()
-    if is_missing.all() and lost.sum() >= _CERTAIN:
+    if is_missing.all() and lost.sum() >= CERTAIN:
         raise InputError(
             f"column {name!r} held {what}s{like} in the rows that were learned from and now holds none, e.g. {seen}; "
             "write its values as there"

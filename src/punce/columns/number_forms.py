@@ -9,8 +9,9 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import first_of
+from punce.columns.kinds import first_of, numbers
 from punce.columns.written import (
+    PARTS,
     Decimal,
     NumberForm,
     WrittenColumn,
@@ -21,6 +22,7 @@ from punce.columns.written import (
 from punce.errors import InputError, number_of
 from punce.storage.json_tree import decode
 
+CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning
 _SHOWN = 4  # columns in a note
 
 
@@ -34,7 +36,10 @@ class NumberForms:
     """Columns with another role, and those that a model knows as categories."""
 
     def read(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """The frame with numbers in place of text, and what was no number."""
+        """The frame with numbers in place of text, and what was no number.
+
+        A column in which nothing is a number stays text, so that a model that learned numbers from it refuses it.
+        """
         found: dict[str, Any] = {}
         notes = []
         for name in _text_columns(frame, self.left_alone):
@@ -43,13 +48,28 @@ class NumberForms:
                 continue
             if form.unit and (column := written_column(frame[name])) is not None:
                 notes += _about_unit(name, form.unit, column.units)
-            found[name] = written_numbers(frame[name], form)
-            lost = frame[name].notna().to_numpy() & np.isnan(found[name])
+            values = written_numbers(frame[name], form)
+            lost = frame[name].notna().to_numpy() & np.isnan(values)
+            if np.isnan(values).all() and lost.sum() >= CERTAIN:
+                continue
+            found[name] = values
             if lost.any():
                 seen = frame[name][lost].astype("string").unique()[:_SHOWN].tolist()
                 are = number_of(int(lost.sum()), "value is no number and counts", "values are no number and count")
                 notes.append(f"column {name!r}: {are} as missing, e.g. {seen}")
+        notes += self._without_sign(frame, found)
         return (frame.assign(**found) if found else frame), tuple(notes)
+
+    def _without_sign(self, frame: pd.DataFrame, found: Collection[str]) -> list[str]:
+        """Said of columns of per cents in which no number has the sign any more: a workbook makes 0.12 of 12 %."""
+        signs = {name: form.unit for name, form in self.columns.items() if form.unit in PARTS}
+        plain = [name for name in signs if name in frame and name not in self.left_alone and name not in found]
+        return [
+            f"column {name!r}: its numbers are written without {signs[name]}, and with it in the rows the model "
+            f"learned from; they are taken as they are, 0.12 as 0.12 {signs[name]}"
+            for name in plain
+            if np.nan_to_num(numbers(frame[name])).any()  # 0 is 0 %
+        ]
 
     def _form(self, series: pd.Series[Any], name: str) -> NumberForm | None:
         if name in self.columns:
@@ -187,7 +207,9 @@ def _notes(
 ) -> tuple[str, ...]:
     """What a person should know: which columns became numbers, what was not clear, what stayed text."""
     notes = []
-    examples = {name: column.example(forms.get(name, NumberForm(mark))) for name, column in columns.items()}
+    # a column of plain numbers that has a mark of its own is read with that one, whatever the mark of the file
+    plain = {name: NumberForm(column.evident or mark) for name, column in columns.items()}
+    examples = {name: column.example(forms.get(name, plain[name])) for name, column in columns.items()}
     read = [f"{name!r} ({example})" for name, example in examples.items() if example]
     if read:
         are = number_of(len(read), "column holds numbers", "columns are numbers")

@@ -30,6 +30,8 @@ _VALUE = re.compile(
     r"(?P<digits>[.,]?\d(?:[\d.,' ]*\d)?[.,]?)(?P<exponent>[eE][-+]?\d+)?"
     rf"(?P<sign_3>-?) ?(?P<after>{_UNIT})?(?P<close>\))?"
 )
+PARTS = ("%", "‰")
+"""Signs without which a number is another one."""
 # Of each code the sign that can mean it; kr and ¥ are signs of several countries.
 _SIGNS = {"EUR": "€", "USD": "$", "US$": "$", "GBP": "£", "INR": "₹", "RUB": "₽", "KRW": "₩", "TRY": "₺", "PLN": "zł"}
 _SIGNS |= {"CZK": "Kč", "CHF": "Fr.", "JPY": "¥", "CNY": "¥", "SEK": "kr", "NOK": "kr", "DKK": "kr"}
@@ -65,7 +67,7 @@ class _Reading(NamedTuple):
 
     def under(self, form: NumberForm) -> float | None:
         # 0.12 among per cents would be 12 % or 0.12 %: only 0 is sure
-        if form.unit in ("%", "‰") and self.unit != form.unit and self.point != 0:
+        if form.unit in PARTS and self.unit != form.unit and self.point != 0:
             return None
         return self.point if form.decimal == "." else self.comma
 

@@ -28,7 +28,7 @@ from punce.judging.labelling import (
     widened_prior,
 )
 from punce.judging.metrics import PUMetrics, pu_metrics
-from punce.judging.ranking import collapse_reason
+from punce.judging.ranking import collapse_reason, is_beyond_chance
 from punce.judging.thresholds import Rule, choose_threshold, shortfall
 from punce.judging.used_prior import (
     combine,
@@ -276,6 +276,8 @@ class _Priors:
 def _about_collapse(p: Floats, others: Floats, who: str, calibrator: PUCalibrator, threshold: float) -> str:
     cut = np.nextafter(calibrator.score_at(threshold), -np.inf)  # predict says positive *at* the threshold
     reason = collapse_reason(p, others, float(cut), who)
+    if reason and is_beyond_chance(p, others):
+        return f"{reason} at the threshold of {threshold:.3f}, although the scores tell rows apart: choose another one"
     return f"the classifier does not tell rows apart: {reason}" if reason else ""
 
 

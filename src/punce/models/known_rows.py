@@ -13,7 +13,7 @@ import numpy as np
 from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.route import LEARNED_FROM_KNOWN
-from punce.options import FEWEST_FOR_ENSEMBLE
+from punce.options import FEWEST_FOR_ENSEMBLE, KNOWN_UNUSED
 
 
 def require_unknown(rows: RowLabels) -> None:
@@ -49,8 +49,8 @@ def about_known(ran: dict[str, Any], counts: dict[str, int]) -> tuple[str, ...]:
     is_learned = ran.pop(LEARNED_FROM_KNOWN, False)
     if not counts:
         return ()
-    ran["known"] = counts
-    what = "labelled negatives and judged rows; they serve the share of positives and the quality only"
+    ran["known" if is_learned else KNOWN_UNUSED] = counts
+    what = f"{' and '.join(counts)}; they serve the share of positives and the quality only"
     return () if is_learned else (f"{ran['way']} does not learn from {what}",)
 
 

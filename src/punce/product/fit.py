@@ -38,7 +38,7 @@ from punce.judging.mixes import MixMetrics
 from punce.judging.used_prior import is_given, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
-from punce.options import ALWAYS, automatic_encoder, check_options, known_in_words, ran_in_words
+from punce.options import ALWAYS, KNOWN_UNUSED, automatic_encoder, check_options, known_in_words, ran_in_words
 from punce.priors import PriorEstimate
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import are_held_out, method_in_words, report_content, started_map
@@ -283,7 +283,8 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     share = f"{prior.value:g} ({prior.method})" if is_given(prior) and prior.low == prior.high else share
     share = f"cannot be estimated; {prior.value:.3f} was assumed" if prior.reason else share
     n_p, n_u = (int((data.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
-    known = known_in_words(classifier.ran_) or "no negatives were known"
+    unused = known_in_words(classifier.ran_, KNOWN_UNUSED)
+    known = known_in_words(classifier.ran_) or (f"not from {unused}" if unused else "no negatives were known")
     labelled = number_of(n_p, "labelled positive", "labelled positives")
     is_counted = metrics.basis == "pnu"
     sample = (

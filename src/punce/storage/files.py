@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from punce.errors import InputError, WriteError
 from punce.storage.parts import is_pattern, part_files, require_matches
-from punce.storage.temporary import held_temporary
+from punce.storage.temporary import allow_as, held_temporary
 
 
 @contextmanager
@@ -23,7 +23,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with held_temporary(path) as temporary:
+            mode = temporary.stat().st_mode
             yield temporary
+            allow_as(temporary, mode)
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())  # renamed before its content is on disk, a file can be empty after a power cut
             temporary.replace(path)

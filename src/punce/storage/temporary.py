@@ -66,6 +66,12 @@ def _opened(temporary: Path) -> int | None:
         return None
 
 
+def allow_as(file: Path, mode: int) -> None:
+    """Let the same people read a file as one of this mode. Recent versions of safetensors let nobody but the owner."""
+    with suppress(OSError):  # a file system without permissions, where all files are alike
+        file.chmod(stat.S_IMODE(mode))
+
+
 def beside(path: Path) -> Path:
     """A unique name: in containers many processes have the same number."""
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_ENDING}")

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from punce.errors import PunceError
+from punce.storage.temporary import allow_as
 
 MANIFEST = "manifest.json"
 STORABLE = frozenset(
@@ -50,6 +51,7 @@ def fill_folder(
         folder.mkdir(exist_ok=True)
         save_file(tensors, folder / name)
         (folder / text_name).write_bytes(text)
+        allow_as(folder / name, (folder / text_name).stat().st_mode)
         (folder / MANIFEST).write_bytes(seal({file: _listed(folder / file) for file in (text_name, name)}))
         if is_durable:
             for file in (folder / name, folder / text_name, folder / MANIFEST, folder):

@@ -22,6 +22,7 @@ from punce.product.review.job import (
     Goal,
     State,
     draw_rows,
+    finding,
     gain,
     is_reached,
     open_to,
@@ -209,6 +210,39 @@ def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
     assert "no negatives were known" not in card
 
 
+def test_a_refit_that_cannot_learn_from_verdicts_does_not_say_that_it_did(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reviewed(run)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name", drop=("note",))
+    model = ModelOptions(encoder="mlp", loss=None, risk="upu", epochs=1)
+    outcome = run_fit(source, model, tmp_path / "again", RunOptions(review=run), say=lambda _: None)
+    _say_outcome(Terminal(), outcome)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the model did not learn from 60 verdicts, but the share of positives is based on them" in said
+    assert "with 60 judged rows" not in said
+    assert "unlabelled rows; not from 60 judged rows" in (tmp_path / "again" / "MODEL_CARD.md").read_text()
+    assert not scored_run(tmp_path / "again").learned_from_verdicts
+
+
+@pytest.mark.parametrize(("prior", "is_compared"), [(0.06, True), ("auto", True), ([0.06, 0.0, 0.12], False)])
+def test_the_share_of_a_refit_is_compared_with_the_verdicts_unless_it_rests_on_them(
+    run: Path, tmp_path: Path, prior: object, is_compared: bool
+) -> None:
+    reviewed(run)
+    source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
+    first = reviewed_rows(run, source, source.read())
+    again = finished_run(tmp_path / "again", tmp_path / "table.csv", share=0.06)
+    config = json.loads((again / "config.json").read_text())
+    config |= {"review": first.as_config(), "model": {"prior": prior}}
+    (again / "config.json").write_text(json.dumps(config))
+    first.carry(again)
+    state = state_of(scored_run(again))
+    assert state is not None
+    assert ("share was said to be 0.060" in finding(state)) is is_compared
+    assert ("the given share of positives does not fit" in finding(state)) is (prior == 0.06)
+
+
 @pytest.mark.parametrize("seen", [False, True])
 def test_a_refit_of_a_refit_rests_on_the_labels_and_on_all_verdicts_once(run: Path, tmp_path: Path, seen: bool) -> None:
     """Without a new verdict the share stays, also if the refit was trained with every judged row."""
@@ -243,6 +277,22 @@ def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, 
     frame.to_csv(tmp_path / "table.csv", index=False)
     source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
     with pytest.raises(InputError, match=why):
+        reviewed_rows(run, source, source.read())
+
+
+@pytest.mark.parametrize(
+    ("changed", "mend"),
+    [
+        ({"id": None}, "have other names than in .*, which was fitted with --id 'name': do so again"),
+        ({"positive": "0"}, "the labels of .* are not those of .*, which was fitted with --label 'label': do so again"),
+    ],
+)
+def test_a_refit_that_reads_the_file_otherwise_is_told_the_options_of_the_run(
+    run: Path, tmp_path: Path, changed: dict[str, str | None], mend: str
+) -> None:
+    reviewed(run)
+    source = replace(DataOptions(str(tmp_path / "table.csv"), "label", id="name"), **changed)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=mend):
         reviewed_rows(run, source, source.read())
 
 
@@ -288,6 +338,8 @@ def test_after_a_refit_it_is_said_what_was_gained_for_how_many_verdicts(run: Pat
         in said
     )
     assert sure in said
+    unused = replace(state.run, config={**state.run.config, "ran": {"known_unused": {"judged rows": 40}}})
+    assert "The refit had 40 verdicts: " in gain(replace(state, run=unused))
     judged = judged_by_people(state)
     assert judged is not None
     assert said in judged.finding

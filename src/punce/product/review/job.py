@@ -84,7 +84,8 @@ class State:
     @property
     def compared(self) -> dict[Quantity, Estimate]:
         """Claims that rest on the labels and not on the judged rows."""
-        return {name: found for name, found in self.run.claims.items() if name != "share" or not self.run.was_judged}
+        is_judged = self.run.share_was_judged
+        return {name: found for name, found in self.run.claims.items() if name != "share" or not is_judged}
 
     @property
     def disagreements(self) -> list[Quantity]:
@@ -301,7 +302,7 @@ def finding(state: State) -> str:
         said = state.run.claims[names[0]]
         found = state.audit.of(names[0])
         cause = "the labelled rows are no random sample of the positives"
-        if state.run.prior_was_given and not state.run.was_judged:
+        if state.run.prior_was_given and not state.run.share_was_judged:
             cause = f"the given share of positives does not fit, or {cause}"
         also = f"; they also contradict {', '.join(names[1:])}" if len(names) > 1 else ""
         return (
@@ -329,8 +330,9 @@ def gain(state: State) -> str:
         return ""
     is_clear = now.low > then.high or now.high < then.low
     sure = "Their intervals do not overlap." if is_clear else "Their intervals overlap: this may be chance."
+    used = "learned from" if state.run.learned_from_verdicts else "had"
     return (
-        f"The refit learned from {last.verdicts} verdicts: the judged accuracy went from {then.value:.3f} ({last.run}) "
+        f"The refit {used} {last.verdicts} verdicts: the judged accuracy went from {then.value:.3f} ({last.run}) "
         f"to {now.value:.3f} ({now.value - then.value:+.3f}). {sure}"
     )
 

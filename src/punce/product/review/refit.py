@@ -74,7 +74,7 @@ def reviewed_rows(review: Path, source: DataOptions, data: UserData) -> Reviewed
     assert data.labels is not None
     # Read as the run read it: dropping a column for the new fit is no change of the file.
     _check_rows(state, moved_to(run, source.path).data())
-    check_same(data, run)
+    check_same(data, run, vars(source))
     labels, judged = data.labels.copy(), np.zeros(len(data), dtype=bool)
     for key, is_positive in state.settled.positive.items():
         row = state.plan.drawn[key].row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from punce.errors import InputError
 from punce.judging.estimates import Estimate
 from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
+from punce.options import KNOWN_UNUSED
 from punce.product.plan import DataOptions
 from punce.storage.files import file_and_table
 from punce.storage.formulas import restored
@@ -52,8 +54,19 @@ class ScoredRun:
 
     @property
     def was_judged(self) -> bool:
-        """Whether the fit had verdicts: then its share of positives already rests on them."""
+        """Whether the fit had verdicts."""
         return "review" in self.config
+
+    @property
+    def learned_from_verdicts(self) -> bool:
+        """Whether the model of a fit that had verdicts learned from them, which not every model can."""
+        ran = self.config.get("ran")
+        return not (isinstance(ran, dict) and KNOWN_UNUSED in ran)
+
+    @property
+    def share_was_judged(self) -> bool:
+        """Whether the fit's share of positives rests on verdicts: not with a few of them, or where a person gave it."""
+        return self.was_judged and isinstance(self.config["model"].get("prior"), list)
 
     @property
     def prior_was_given(self) -> bool:
@@ -72,7 +85,7 @@ class ScoredRun:
             raise InputError(f"{asked['path']}, which {self.folder} was fitted on, is not here; name it with --data")
         options: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in asked.items()}
         data = DataOptions(**options).read()
-        check_same(data, self)
+        check_same(data, self, asked)
         return data
 
 
@@ -185,16 +198,32 @@ def as_estimate(tree: dict[str, Any]) -> Estimate:
     return Estimate(float(tree["value"]), float(tree["low"]), float(tree["high"]))
 
 
-def check_same(data: UserData, run: ScoredRun) -> None:
-    """Refuse rows that are not those of the run."""
+def check_same(data: UserData, run: ScoredRun, asked: Mapping[str, Any]) -> None:
+    """Refuse rows that are not those of the run; `asked` are the options of reading with which they came."""
     if data.labels is None or len(data) != (rows := _rows_of_file(run.config)):
         raise InputError(f"{data.source} has {len(data)} rows and {run.folder} was fitted on {rows}; {_ASK}")
     unlabelled = np.flatnonzero(data.labels == UNLABELLED)
     if not np.array_equal(unlabelled, run.rows):
-        raise InputError(f"the labels of {data.source} are not those that {run.folder} was fitted on; {_ASK}")
+        mend = _mend(run, asked, "label", "labels", "positive", "negative")
+        raise InputError(f"the labels of {data.source} are not those of {run.folder}{mend}")
     changed = [name for row, name in zip(run.rows, run.ids, strict=True) if str(data.ids[int(row)]) != name]
     if changed:
-        raise InputError(f"{len(changed)} rows of {data.source} have other names than in {run.folder}; {_ASK}")
+        mend = _mend(run, asked, "id")
+        raise InputError(f"{len(changed)} rows of {data.source} have other names than in {run.folder}{mend}")
+
+
+def _mend(run: ScoredRun, asked: Mapping[str, Any], *names: str) -> str:
+    """What to do about rows that are not those of the run: give these options as the run had them, if they differ."""
+    before = {name: _listed_values(run.config["data"].get(name)) for name in names}
+    if all(_listed_values(asked.get(name)) == values for name, values in before.items()):
+        return f"; {_ASK}"
+    options = " ".join(f"--{name} {value!r}" for name, values in before.items() for value in values)
+    return f", which was fitted {f'with {options}' if options else f'without --{names[0]}'}: do so again"
+
+
+def _listed_values(value: Any) -> list[Any]:
+    """The values of an option: none, one, or several."""
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _rows_of_file(config: dict[str, Any]) -> int:
