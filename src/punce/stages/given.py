@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from numbers import Real
 
 import torch
@@ -16,7 +17,7 @@ from punce.risks import RISKS, Risk
 from punce.risks.base import Surrogate
 from punce.training.loop import Watched
 from punce.training.random_stream import seeded
-from punce.training.run import Outputs
+from punce.training.run import Outputs, weights_fingerprint
 from punce.views import View
 from punce.views.taught import SmallImageView
 
@@ -123,18 +124,26 @@ def check_risk(risk: object) -> None:
     _refuse_weights("risk", risk)
 
 
-def told(objective: nn.Module | None) -> str:
-    """A loss or risk as a checkpoint compares it: what it shows, and of a class from outside every plain setting.
+def told(part: object) -> str:
+    """A loss, risk or view as a checkpoint compares it: what it shows, and of a class from outside every plain setting.
 
-    Whoever writes a loss need not define `extra_repr`: a run would be resumed with another setting of it.
+    Whoever writes one need not define what it shows: a run would be resumed with another setting of it.
     """
-    shown = repr(objective)
-    if objective is None or type(objective) in (*LOSSES.values(), *RISKS.values()):
+    # Python's own words for an object hold its address, which no second process has.
+    shown = type(part).__name__ if type(part).__repr__ is object.__repr__ else repr(part)
+    if part is None or is_dataclass(part) or type(part) in (*LOSSES.values(), *RISKS.values()):
         return shown
-    own = {name: value.name if isinstance(value, Surrogate) else value for name, value in vars(objective).items()}
-    own.pop("training")
-    plain = {name: value for name, value in own.items() if name[0] != "_" and isinstance(value, Real | str | tuple)}
-    return f"{shown} {plain}"
+    settings = getattr(part, "__dict__", {})  # a class with __slots__ has none
+    own = {name: value.name if isinstance(value, Surrogate) else value for name, value in settings.items()}
+    own.pop("training", None)
+    plain = {name: value for name, value in own.items() if name[0] != "_" and _is_plain(value)}
+    tensors = f" {weights_fingerprint(part)}" if isinstance(part, nn.Module) and part.state_dict() else ""
+    return f"{shown} {plain}{tensors}"
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a setting looks alike in every process; a list of functions shows their addresses."""
+    return all(map(_is_plain, value)) if isinstance(value, tuple | list) else isinstance(value, Real | str)
 
 
 def _refuse_weights(word: str, module: nn.Module) -> None:

@@ -14,7 +14,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_array, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
-from punce.stages.given import check_fit
+from punce.stages.given import check_fit, told
 from punce.stages.probe import LinearHead, in_eval_mode, require_tensor, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
@@ -98,7 +98,7 @@ class RowStage(Stage):
 
     def identity(self) -> dict[str, Any]:
         """The view and the rows."""
-        return {"view": repr(self.view), "n_rows": len(self.X), "rows": fingerprint(self.X, self.labels)}
+        return {"view": told(self.view), "n_rows": len(self.X), "rows": fingerprint(self.X, self.labels)}
 
     def shown(self) -> ScoreRows:
         """The scorer as it is now."""

@@ -27,7 +27,7 @@ from punce.encoders import Encoder
 from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU
 from punce.risks.base import group_means
-from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, told
 from punce.stages.probe import LinearHead, Sketch
 from punce.stages.scorer import Scorer, check_pu_rows
 from punce.training.loop import Batch, Objective, Stage, TrainingConfig, train
@@ -105,7 +105,7 @@ class _OnImages(Stage):
         rows = {"n_rows": len(self.X), "rows": fingerprint(self.X, lesson.labels)}
         known = {"truths": fingerprint(lesson.truths, lesson.labels), "prior": lesson.prior}
         first = weights_fingerprint(self.scorer.encoder, UNUSED_PARTS)
-        return {**rows, **known, "view": repr(self.view), "first_weights": first}
+        return {**rows, **known, "view": told(self.view), "first_weights": first}
 
     def state(self) -> dict[str, Stateful]:
         # Not part of the identity: teachers made again with other threads differ in the last bits.
