@@ -48,6 +48,11 @@ class Scorer(nn.Module):
 
     def start_from(self, head: LinearHead) -> Self:
         """Begin at a head trained on the frozen features ("LP-FT"), its standardisation folded into the weights."""
+        if not isinstance(head, LinearHead):
+            raise InputError(
+                f"head must be a LinearHead, as probe returns it, got an object of {type(head).__name__}; that of "
+                "train_vpu holds one as .linear"
+            )
         if len(head.weight) != self.head.in_features:
             raise InputError(f"the head is for {len(head.weight)} features, the encoder has {self.head.in_features}")
         with torch.no_grad():
