@@ -125,7 +125,7 @@ def probe(
     the head after every epoch, and its numbers go into that epoch's history; it changes nothing. `weights` are w(x) for
     ``PvU(correction="weighted")``; without them they are made out of fold from the features of the training rows.
 
-    Shape: features (n, D); labels (n,) of {1, 0}; weights (n,).
+    Shape: features (n, D); labels (n,) of {1, 0}, also −1 if the risk knows negatives; weights (n,).
     """
     check_call("probe", config, ProbeConfig, outputs)
     check_risk(risk)
