@@ -404,6 +404,18 @@ def test_a_misspelt_keyword_is_refused(stage: str) -> None:
         CALLS[stage](OWN[stage], foldr="run")
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"folder": 3}, {"save_every": None}, {"save_every": -1.0}, {"writer": print}, {"observer": 3}], ids=repr
+)
+def test_outputs_that_cannot_be_used_are_refused_before_the_first_step(wrong: dict[str, Any]) -> None:
+    """An observer that is no function was noticed after an epoch of training."""
+    net = encoder()
+    before = net.backbone[0].weight.clone()
+    with pytest.raises(InputError, match=rf"{next(iter(wrong))} must be an? .*, got "):
+        finetune(net, Embedding(), H, PU, NNPU(PRIOR), OWN["finetune"], prior=PRIOR, from_scratch=True, **wrong)
+    assert torch.equal(net.backbone[0].weight, before)
+
+
 def test_a_keyword_of_another_stage_is_refused() -> None:
     with pytest.raises(InputError, match="train_vpu has no argument prior"):
         train_vpu(encoder(), Embedding(), H, PU, VPUConfig(epochs=1), prior=PRIOR)  # type: ignore[call-arg]
@@ -485,6 +497,10 @@ def test_a_risk_is_no_loss() -> None:
         ("probe", {"validation_share": "0.2"}, r"the held-out share must lie in \[0, 1\), got '0.2'"),
         ("pretrain", {"min_labelled": -1}, "min_labelled must be a whole number of at least 0, got -1"),
         ("pretrain", {"min_labelled": 2.5}, "min_labelled must be a whole number of at least 0, got 2.5"),
+        ("fewshot", {"evaluate_every": 2.5}, "evaluate_every must be a whole number of at least 1, got 2.5"),
+        ("fewshot", {"steps": 0}, "steps must be at least 1, got 0"),
+        ("fewshot", {"warmup_share": -0.1}, r"warmup_share must lie in \[0, 1\], got -0.1"),
+        ("fewshot", {"ce_weight": "0.5"}, "ce_weight must be a number between 0 and 1, got '0.5'"),
     ],
 )
 def test_settings_of_other_types_are_refused(stage: str, changes: dict[str, Any], said: str) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from numbers import Real
+from os import PathLike
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.losses import LOSSES
 from punce.risks import RISKS, Risk
 from punce.risks.base import Surrogate
@@ -59,7 +61,10 @@ def _refuse_frozen(encoder: Encoder) -> None:
 def check_call(
     stage: str, config: object, kind: type, outputs: Mapping[str, object], known: type[Outputs] = Watched
 ) -> None:
-    """Refuse another stage's configuration, and keywords that the stage does not know: both would be ignored."""
+    """Refuse another stage's configuration, keywords that the stage does not know, and values that cannot be used.
+
+    The first two would be ignored, the last be noticed after an epoch of training.
+    """
     if not isinstance(config, kind):
         raise InputError(f"{stage} takes a {kind.__name__}, got {_called(config)}")
     if unknown := sorted(set(outputs) - set(known.__annotations__)):
@@ -67,6 +72,22 @@ def check_call(
             f"{stage} has no argument {', '.join(unknown)}; beside data and settings it takes "
             f"{', '.join(known.__annotations__)}"
         )
+    for name, given in outputs.items():
+        is_usable, what = _USABLE.get(name, (lambda _: True, ""))
+        if not is_usable(given):
+            raise InputError(f"{name} must be {what}, got {given!r}")
+
+
+_USABLE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "folder": (lambda given: given is None or isinstance(given, str | PathLike), "a path or None"),
+    "save_every": (lambda given: is_number(given) and given >= 0, "a number of seconds of at least 0"),
+    "writer": (
+        lambda given: given is None or hasattr(given, "add_scalar"),
+        "an object with add_scalar(name, value, step) or None",
+    ),
+    "observer": (lambda given: given is None or callable(given), "a function or None"),
+}
+"""What the outputs of a stage may be."""
 
 
 def check_view(view: object, *, augments: bool) -> None:
