@@ -25,7 +25,16 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabular
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
 from punce.scenario import check_prior
-from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, check_loss, check_view, told
+from punce.stages.given import (
+    UNUSED_PARTS,
+    check_call,
+    check_encoder,
+    check_fit,
+    check_loss,
+    check_view,
+    checked_value,
+    told,
+)
 from punce.stages.probe import LinearHead, require_tensor
 from punce.stages.scorer import RawRows, RowStage, Scorer, score_rows
 from punce.training.loop import Batch, Judgement, Objective, Settings, Watched, train
@@ -110,6 +119,7 @@ class _Fewshot(RowStage):
         config: FewshotConfig,
         validation: tuple[Tensor, Labels],
     ) -> None:
+        self.projects = config.project
         model = _Both(encoder, config.project)
         super().__init__(model, rows, config, warmup_steps=round(config.warmup_share * config.steps))
         self.scorer, self.is_chosen = model.scorer, True  # by the validation rows: no training row is held out
@@ -134,7 +144,7 @@ class _Fewshot(RowStage):
         ce = self._cross_entropy(scores[is_labelled], both[is_labelled])
         if self._loss is None:
             return Objective(ce, {"cross_entropy": ce})
-        contrastive = self._loss(z.view(2, len(known), z.shape[1]), known)
+        contrastive = checked_value("loss", self._loss(z.view(2, len(known), z.shape[1]), known), z)
         weight = self._fewshot.ce_weight
         value = weight * ce + (1.0 - weight) * contrastive
         return Objective(value, {"cross_entropy": ce, "contrastive": contrastive})

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
-from punce.errors import InputError, is_number
+from punce.errors import InputError, PunceError, is_number
 from punce.losses import LOSSES
 from punce.risks import RISKS, Risk
 from punce.risks.base import Surrogate
@@ -101,8 +101,11 @@ def check_view(view: object, *, augments: bool) -> None:
         raise InputError(f"view must be a View, such as Embedding(), got {_called(view)}; build_view makes one by name")
 
 
-def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor) -> None:
-    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads."""
+def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor, *, projects: bool = False) -> None:
+    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads.
+
+    A stage that `projects` refuses a projector that cannot read the features, too.
+    """
     x, weight, name = view.clean(X[:2]), next(encoder.parameters()), type(encoder).__name__
     try:
         # Seeded: an encoder may draw random numbers in eval mode, too, and the caller's stream must not change.
@@ -120,6 +123,26 @@ def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor) -> None:
     expected, seen = (len(x), encoder.feature_size), tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
     if seen != expected:
         raise InputError(f"{name}.features gives {seen} for {len(x)} rows, but online_head reads {expected}")
+    if projects:
+        _check_projector(encoder, h)
+
+
+def _check_projector(encoder: Encoder, h: Tensor) -> None:
+    name = type(encoder).__name__
+    try:
+        with eval_mode(encoder), torch.no_grad(), seeded(0, h.device):
+            z = encoder.project(h)
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{name}.projector cannot read the features (b, {h.shape[1]}): it must be a module from them to what a "
+            f"contrastive loss compares, such as torch.nn.Linear({h.shape[1]}, 64) ({why})"
+        ) from error
+    if not isinstance(z, Tensor) or z.dim() != 2 or len(z) != len(h):
+        seen = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
+        raise InputError(f"{name}.project gives {seen} for {len(h)} rows, but a contrastive loss compares rows (b, k)")
 
 
 def _remedy(x: Tensor, weight: Tensor) -> str:
@@ -136,6 +159,22 @@ def check_loss(loss: object) -> None:
             f"loss must be a ContrastiveLoss, such as InfoNCE(), got {_called(loss)}; build_loss makes one by name"
         )
     _refuse_weights("loss", loss)
+
+
+def checked_value(word: str, value: Tensor, of: Tensor) -> Tensor:
+    """The value of a loss or risk; refused where it is no single number, or no gradient goes through it to `of`.
+
+    A stage adds others to it, so that it would train on without it. No InputError: that would name rows of the batch.
+    """
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        seen = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"an object of {type(value).__name__}"
+        raise PunceError(f"the {word} must give one number as a tensor, the mean over rows or anchors, got {seen}")
+    if of.requires_grad and not value.requires_grad:
+        raise PunceError(
+            f"no gradient goes through the {word}, so nothing would be learned from it: compute it with torch from "
+            "what it is given, without detach() or torch.no_grad()"
+        )
+    return value
 
 
 def check_risk(risk: object) -> None:

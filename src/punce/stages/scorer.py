@@ -79,13 +79,15 @@ class RowStage(Stage):
     """A stage on raw rows through a view. `scorer` is the network that observers and held-out rows see."""
 
     scorer: Scorer
+    projects = False
+    """Whether a contrastive loss sees the encoder's projections."""
 
     def __init__(self, model: nn.Module, rows: RawRows, config: Any, **settings: Any) -> None:
         super().__init__(model, rows.labels, config, rows.X.device, **settings)
         # Detached: rows may be the output of a network, whose graph the first step would free.
         self.view, self.X, self.labels = rows.view, rows.X.detach(), rows.labels
         if (encoder := next((part for part in model.modules() if isinstance(part, Encoder)), None)) is not None:
-            check_fit(encoder, self.view, self.X)
+            check_fit(encoder, self.view, self.X, projects=self.projects)
 
     def inputs(self, batch: Batch) -> Tensor:
         """Clean rows."""
