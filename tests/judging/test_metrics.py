@@ -203,6 +203,21 @@ def test_contradictions_are_noted() -> None:
     assert pu_metrics(p, u, 0.8, unknown="too few rows").notes == ()  # it was assumed, and nobody said it was right
 
 
+@pytest.mark.parametrize("interval", [None, (0.27, 0.33)])
+def test_a_perfect_classifier_at_the_true_share_contradicts_nothing(interval: tuple[float, float] | None) -> None:
+    """In every second sample it is above the AUC that is expected of it."""
+    rng, noted, seen = np.random.default_rng(9), 0, 0
+    for _ in range(50):
+        p, u = rng.normal(10, 1, 50), np.concatenate([rng.normal(10, 1, 150), rng.normal(0, 1, 350)])
+        fresh, known = (
+            pu_metrics(scores, u, 0.3, threshold=5.0, prior_interval=interval, n_draws=200) for scores in (p, p + 5.0)
+        )
+        noted += any("perfect classifier" in note for note in fresh.notes)
+        seen += any("perfect classifier" in note for note in known.notes)
+    assert noted <= 5
+    assert seen == 50
+
+
 def test_recall_does_not_claim_more_positives_than_rows_are_called() -> None:
     # 60 labelled rows that are nearly all called; 24 % of the unlabelled rows are, of which a third is positive.
     rng = np.random.default_rng(0)

@@ -192,6 +192,9 @@ def test_folds_keep_labelled_rows() -> None:
         assert not set(train) & set(test)
     with pytest.raises(InputError, match="3 labelled rows cannot be spread over 4 folds"):
         list(PUStratifiedKFold(4).split(np.zeros(12), labels))
+    for rows in (np.zeros(5), ["a text"] * 13):
+        with pytest.raises(InputError, match=rf"X has {len(rows)} rows but y has 12 labels"):
+            list(PUStratifiedKFold(3).split(rows, labels))
     assert repr(PUStratifiedKFold(4)) == "PUStratifiedKFold(n_splits=4, random_state=0)"
 
 

@@ -13,6 +13,7 @@ from punce.stages.finetune import FinetuneConfig, _labelled_share, duplicate_wei
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, extract_features, probe
 from punce.stages.scorer import Scorer, reinitialise
+from punce.stages.vpu import VariationalHead
 from punce.training.splits import holdout_split
 from tests.stages.digits import (
     Interruption,
@@ -86,6 +87,15 @@ def test_a_head_for_other_features_is_refused() -> None:
     head = LinearHead(one, torch.tensor(0.0), one, one)
     with pytest.raises(InputError, match="7 features, the encoder has 50"):
         finetune(small_encoder(), d.view, d.X, d.labels, NNPU(d.prior), SHORT, prior=d.prior, head=head)
+
+
+def test_what_is_no_head_of_a_probe_is_refused() -> None:
+    """A layer of torch was taken for a head of one feature, and that of vPU has no weight."""
+    d, own = digits(), small_encoder()
+    linear = LinearHead.of(own.online_head)
+    for head, name in ((torch.nn.Linear(50, 1), "Linear"), (VariationalHead(linear, 0.5), "VariationalHead")):
+        with pytest.raises(InputError, match=rf"head must be a LinearHead, .* an object of {name}; .* as \.linear"):
+            finetune(own, d.view, d.X, d.labels, NNPU(d.prior), SHORT, prior=d.prior, head=head)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

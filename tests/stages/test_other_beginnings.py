@@ -17,6 +17,7 @@ from punce.stages.finetune import FinetuneConfig, finetune
 from punce.stages.pretrain import PretrainConfig, pretrain
 from punce.stages.probe import LinearHead, ProbeConfig, probe
 from punce.stages.vpu import VPUConfig, train_vpu
+from punce.views import Embedding, Plan
 from tests.stages.digits import Interruption, digits, interrupted_at, small_encoder
 
 D = digits()
@@ -144,3 +145,51 @@ def test_a_run_does_not_go_on_with_another_setting_of_a_loss_or_risk_of_ones_own
     for other in ((2.0,), (1.0, "logistic")):
         with pytest.raises(InputError, match=r"'scale': 1\.0, 'surrogate': 'sigmoid'.* there"):
             probed(*other)
+
+
+class Weighed(InfoNCE):
+    """A loss of somebody's own, with settings that are a list and a tensor."""
+
+    def __init__(self, scales: list[float], weight: float) -> None:
+        super().__init__()
+        self.scales = scales
+        self.register_buffer("weight", torch.tensor([weight]))
+
+
+def test_a_run_does_not_go_on_with_another_list_or_tensor_of_a_loss_of_ones_own(tmp_path: Path) -> None:
+    def pretrained(scales: list[float], weight: float) -> None:
+        config = PretrainConfig(epochs=1, batch_size=256)
+        pretrain(small_encoder(), D.view, D.X, D.labels, Weighed(scales, weight), config, folder=tmp_path)
+
+    for _ in range(2):
+        pretrained([1.0, 2.0], 0.5)
+    for scales, weight in (([1.0, 3.0], 0.5), ([1.0, 2.0], 0.7)):
+        with pytest.raises(InputError, match=r"of another configuration \(loss: "):
+            pretrained(scales, weight)
+
+
+class Noisy:
+    """A view of somebody's own, which shows no more than Python does of any object."""
+
+    def __init__(self, noise: float) -> None:
+        self.noise, self.steps = noise, [lambda x: x.flatten(1)]
+
+    def clean(self, x: Tensor) -> Tensor:
+        return Embedding().clean(self.steps[0](x))
+
+    def plan(self, n_rows: int, seed: int, epoch: int, X: Tensor | None = None) -> Plan:
+        return Embedding(self.noise).plan(n_rows, seed, epoch)
+
+    def fit(self, X: Tensor) -> Noisy:
+        return self
+
+
+def test_a_run_goes_on_with_a_view_of_ones_own_unless_its_setting_is_another(tmp_path: Path) -> None:
+    """Its address, which is another in every process, was compared."""
+    X, histories = D.X.flatten(1).float() / 255, []
+    config = PretrainConfig(epochs=1, batch_size=256)
+    for view in (Noisy(0.1), Noisy(0.1)):
+        histories.append(pretrain(small_encoder(), view, X, D.labels, InfoNCE(), config, folder=tmp_path))
+    assert histories[0] == histories[1]
+    with pytest.raises(InputError, match=r"view: \"Noisy \{'noise': 0\.1\}\" there, .*'noise': 0\.2"):
+        pretrain(small_encoder(), Noisy(0.2), X, D.labels, InfoNCE(), config, folder=tmp_path)

@@ -207,6 +207,8 @@ def test_a_run_too_short_to_trust_any_row_is_warned_of() -> None:
     "changes",
     [
         {"trusted_shares": (0.2, 1.0)},
+        {"trusted_shares": (0.2,)},
+        {"trusted_shares": 0.2},
         {"select_from": 5, "select_until": 4},
         {"select_every": 0},
         {"ema_decay": 1.0},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,3 +104,24 @@ def test_a_run_of_another_teacher_other_truths_or_weights_is_not_resumed(step: i
     with pytest.raises(InputError, match="first_weights: "):
         trained(given, BRIEF, tmp_path, seed=1)
     trained(replace(given, taught=given.taught * (1 + 3e-7)), BRIEF, tmp_path)  # as other threads make them
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prior": 30.0}, r"prior must lie in \(0, 1\), got 30"),
+        ({"taught": torch.full((40,), 0.5)}, r"taught must hold one number for each of 120 rows, got shape \(40,\)"),
+        ({"taught": torch.full((120,), 1.5)}, r"taught must lie in \[0, 1\], got 1.5 in row 0"),
+        ({"taught": np.full(120, 0.5)}, "taught must be a tensor, got ndarray"),
+        ({"truths": torch.full((120, 1), 0)}, r"truths must hold one number .*, got shape \(120, 1\)"),
+        ({"truths": torch.full((120,), 2)}, r"truths must be 1 .*values \[2\]"),
+    ],
+)
+def test_a_lesson_that_cannot_be_learned_is_refused_before_the_first_step(changes: dict[str, Any], said: str) -> None:
+    """A wrong prior was noticed after the whole first stage."""
+    x, truth = pictures(120)
+    view, encoder = TaughtView.fit(x, is_mirrored=True), AllConv(in_channels=12, image_size=16, width=0.1)
+    before = [weight.clone() for weight in encoder.parameters()]
+    with pytest.raises(InputError, match=said):
+        learn_from_teacher(encoder, view, replace(lesson(truth, x), **changes), BRIEF)
+    assert all(map(torch.equal, before, encoder.parameters()))

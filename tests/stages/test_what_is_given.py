@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from punce.encoders import MLP, AllConv, Identity
-from punce.errors import InputError
+from punce.errors import InputError, PunceError
 from punce.labels import Labels
 from punce.losses import InfoNCE
-from punce.risks import NNPU, PvU
+from punce.risks import NNPU, PvU, Risk
 from punce.risks.elkan_noto import weighted_duplicates
 from punce.stages.fewshot import FewshotConfig, fewshot
 from punce.stages.finetune import FinetuneConfig, finetune
@@ -404,6 +404,18 @@ def test_a_misspelt_keyword_is_refused(stage: str) -> None:
         CALLS[stage](OWN[stage], foldr="run")
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"folder": 3}, {"save_every": None}, {"save_every": -1.0}, {"writer": print}, {"observer": 3}], ids=repr
+)
+def test_outputs_that_cannot_be_used_are_refused_before_the_first_step(wrong: dict[str, Any]) -> None:
+    """An observer that is no function was noticed after an epoch of training."""
+    net = encoder()
+    before = net.backbone[0].weight.clone()
+    with pytest.raises(InputError, match=rf"{next(iter(wrong))} must be an? .*, got "):
+        finetune(net, Embedding(), H, PU, NNPU(PRIOR), OWN["finetune"], prior=PRIOR, from_scratch=True, **wrong)
+    assert torch.equal(net.backbone[0].weight, before)
+
+
 def test_a_keyword_of_another_stage_is_refused() -> None:
     with pytest.raises(InputError, match="train_vpu has no argument prior"):
         train_vpu(encoder(), Embedding(), H, PU, VPUConfig(epochs=1), prior=PRIOR)  # type: ignore[call-arg]
@@ -485,6 +497,10 @@ def test_a_risk_is_no_loss() -> None:
         ("probe", {"validation_share": "0.2"}, r"the held-out share must lie in \[0, 1\), got '0.2'"),
         ("pretrain", {"min_labelled": -1}, "min_labelled must be a whole number of at least 0, got -1"),
         ("pretrain", {"min_labelled": 2.5}, "min_labelled must be a whole number of at least 0, got 2.5"),
+        ("fewshot", {"evaluate_every": 2.5}, "evaluate_every must be a whole number of at least 1, got 2.5"),
+        ("fewshot", {"steps": 0}, "steps must be at least 1, got 0"),
+        ("fewshot", {"warmup_share": -0.1}, r"warmup_share must lie in \[0, 1\], got -0.1"),
+        ("fewshot", {"ce_weight": "0.5"}, "ce_weight must be a number between 0 and 1, got '0.5'"),
     ],
 )
 def test_settings_of_other_types_are_refused(stage: str, changes: dict[str, Any], said: str) -> None:
@@ -509,3 +525,56 @@ def test_trying_the_encoder_leaves_the_callers_random_stream() -> None:
         torch.manual_seed(5)
         pretrain(net, Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1))
         assert torch.equal(torch.rand(3), expected)
+
+
+VALUES: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "rows": (lambda z: z.flatten(1).mean(1), r"must give one number as a tensor, .*, got shape \(\d+,\)"),
+    "number": (lambda z: 3.0, "must give one number as a tensor, .*, got an object of float"),
+    "detached": (lambda z: z.detach().mean(), "no gradient goes through the (loss|risk)"),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_loss_or_risk_that_teaches_nothing_is_refused(name: str) -> None:
+    """In a sum with what the online head learns, the encoder was left as it was without a word."""
+    compute, said = VALUES[name]
+
+    class Own(InfoNCE):
+        def forward(self, z: Tensor, labels: Tensor | None = None) -> Tensor:
+            return compute(z)  # type: ignore[no-any-return]
+
+    class OwnRisk(Risk):
+        def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+            return compute(scores[:, None])  # type: ignore[no-any-return]
+
+    few = (H[LABELS != 0], LABELS[LABELS != 0])
+    for stage in (
+        lambda: pretrain(encoder(), Embedding(), H, PU, Own(), PretrainConfig(epochs=1)),
+        lambda: fewshot(encoder(), Embedding(), H, LABELS, Own(), FewshotConfig(steps=1), validation=few),
+        lambda: probe(H, PU, OwnRisk(), BRIEF_PROBE, prior=PRIOR),
+        lambda: finetune(encoder(), Embedding(), H, PU, OwnRisk(), FinetuneConfig(epochs=1), prior=PRIOR),
+    ):
+        with pytest.raises(PunceError, match=said):
+            stage()
+
+
+@pytest.mark.parametrize(
+    ("projector", "said"),
+    [
+        (nn.Linear(49, 8), r"MLP\.projector cannot read the features \(b, 50\): .* torch\.nn\.Linear\(50, 64\)"),
+        (None, r"MLP\.projector cannot read the features \(b, 50\)"),
+        (nn.Sequential(nn.Linear(50, 1), nn.Flatten(0)), r"MLP\.project gives \(2,\) for 2 rows"),
+    ],
+    ids=["size", "none", "vector"],
+)
+def test_a_projector_that_does_not_fit_the_features_is_named(projector: nn.Module | None, said: str) -> None:
+    wrong = encoder()
+    wrong.projector = projector  # type: ignore[assignment]
+    few, project = (H[LABELS != 0], LABELS[LABELS != 0]), FewshotConfig(steps=1, project=True)
+    for stage in (
+        lambda: pretrain(wrong, Embedding(), H, PU, InfoNCE(), PretrainConfig(epochs=1)),
+        lambda: fewshot(wrong, Embedding(), H, LABELS, InfoNCE(), project, validation=few),
+    ):
+        with pytest.raises(InputError, match=said):
+            stage()
+    finetune(wrong, Embedding(), H, PU, NNPU(PRIOR), FinetuneConfig(epochs=1), prior=PRIOR)  # which needs none

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from punce.errors import InputError
-from punce.views import VIEWS, View
+from punce.views import VIEWS, Table, View
 from punce.views.plan import Plan
 
 N = 23
@@ -171,6 +171,23 @@ def test_a_view_is_its_json(case: str) -> None:
     assert VIEWS[case.split(" ")[0]](**settings_) == view
     with pytest.raises(dataclasses.FrozenInstanceError):
         view.rate = 0.5  # type: ignore[attr-defined]
+
+
+@EVERY_VIEW
+def test_a_view_with_numbers_of_numpy_is_that_with_pythons(case: str) -> None:
+    """Settings often come from a grid. What is shown counts, too: a resumed run compares it."""
+    kind = VIEWS[case.split(" ")[0]]
+    defaults = dataclasses.asdict(kind())  # type: ignore[call-overload]
+    first = {name: value for name, value in defaults.items() if isinstance(value, float)}
+    view = kind(**{name: np.float32(0.5) for name in first})
+    assert repr(view) == repr(kind(**dict.fromkeys(first, 0.5)))
+    assert json.dumps(dataclasses.asdict(view))  # type: ignore[call-overload]
+
+
+def test_the_groups_of_a_table_may_be_an_array_of_whole_numbers() -> None:
+    assert repr(Table(groups=np.array([0, 1, 1]))) == repr(Table(groups=(0, 1, 1)))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"counted from 0 without gaps; got \(0\.0, 1\.0\)"):
+        Table(groups=(0.0, 1.0))  # type: ignore[arg-type]
 
 
 @EVERY_VIEW

@@ -43,6 +43,7 @@ from punce.judging.ranking import (
     auc_between,
     auc_of,
     checked_column,
+    corrected_auc_draws,
     counted_auc,
     is_beyond_chance,
     prior_draws,
@@ -210,7 +211,7 @@ def pu_metrics(
         confidence=confidence,
         n_positive=len(p),
         n_unlabelled=len(u),
-        notes=() if unknown else _notes(shares, auc_between(p, u), prior),  # an assumed prior cannot be too high
+        notes=() if unknown else _notes(shares, p, u, random_state),  # an assumed prior cannot be too high
         target=target,
         unknown=unknown,
         n_negative=len(n),
@@ -264,19 +265,21 @@ def _useless_scores(p: Floats, u: Floats) -> str:
     )
 
 
-def _notes(shares: Shares, auc_pu: float, prior: float) -> tuple[str, ...]:
-    notes = []
+def _notes(shares: Shares, p: Floats, u: Floats, seed: int) -> tuple[str, ...]:
+    notes, prior = [], float(shares.prior[0])
     if shares.contradict:
         notes.append(
             f"share of positives × recall = {prior * shares.recall[0]:.3f} exceeds the share of unlabelled rows called "
             f"positive ({shares.called[0]:.3f}): the share of positives is too high, or labelled rows are easier than "
             "other positives"
         )
+    # With its error: a perfect classifier is above its own expected AUC in every second sample.
+    aucs = corrected_auc_draws(p, u, shares.prior, np.random.default_rng((seed, 2)))
     # Of a share near 0 a good model reaches nearly the AUC of a perfect one, and there is no room for a lower share.
-    if prior >= _HARDLY_ANY and np.mean(auc_pu > 1 - shares.prior[1:] / 2) > 0.95:
+    if prior >= _HARDLY_ANY and np.mean(aucs[1:] > 1) > 0.95:
         notes.append(
-            f"labelled rows are separated from unlabelled ones (AUC {auc_pu:.3f}) better than a perfect classifier "
-            f"could at a share of positives of {prior:.3g} (AUC {1 - prior / 2:.3f}): the share is too high, or they "
-            "were seen in training"
+            f"labelled rows are separated from unlabelled ones (AUC {auc_between(p, u):.3f}) better than a perfect "
+            f"classifier could at a share of positives of {prior:.3g} (AUC {1 - prior / 2:.3f}): the share is too "
+            "high, or they were seen in training"
         )
     return tuple(notes)

@@ -63,7 +63,7 @@ class NNPU(Risk):
         """π E_P ℓ(g), r, and what takes the place of r where negatives are known."""
         scores, labels = checked_batch(scores, labels)
         if self.known_share == 0.0:
-            refuse_negatives(labels, "NNPU")
+            refuse_negatives(labels, "NNPU without known_share")
         is_p, is_u = labels == POSITIVE, labels == UNLABELLED
         as_positive, as_negative = self.surrogate(scores), self.surrogate(-scores)
         stats = group_means([(as_positive, is_p), (as_negative, is_p), (as_negative, is_u)])

@@ -24,10 +24,20 @@ from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, check_vocabulary, require_array
 from punce.losses import ContrastiveLoss
 from punce.risks import PN
-from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, check_loss, check_view, told
+from punce.scenario import check_prior
+from punce.stages.given import (
+    UNUSED_PARTS,
+    check_call,
+    check_encoder,
+    check_fit,
+    check_loss,
+    check_view,
+    checked_value,
+    told,
+)
 from punce.stages.probe import LinearHead, require_tensor
 from punce.stages.scorer import RawRows, RowStage, Scorer, score_rows
-from punce.training.loop import Batch, Judgement, Objective, Watched, train
+from punce.training.loop import Batch, Judgement, Objective, Settings, Watched, train
 from punce.training.optim import OptimizerName
 from punce.training.run import fingerprint, weights_fingerprint
 from punce.views import View
@@ -109,6 +119,7 @@ class _Fewshot(RowStage):
         config: FewshotConfig,
         validation: tuple[Tensor, Labels],
     ) -> None:
+        self.projects = config.project
         model = _Both(encoder, config.project)
         super().__init__(model, rows, config, warmup_steps=round(config.warmup_share * config.steps))
         self.scorer, self.is_chosen = model.scorer, True  # by the validation rows: no training row is held out
@@ -133,7 +144,7 @@ class _Fewshot(RowStage):
         ce = self._cross_entropy(scores[is_labelled], both[is_labelled])
         if self._loss is None:
             return Objective(ce, {"cross_entropy": ce})
-        contrastive = self._loss(z.view(2, len(known), z.shape[1]), known)
+        contrastive = checked_value("loss", self._loss(z.view(2, len(known), z.shape[1]), known), z)
         weight = self._fewshot.ce_weight
         value = weight * ce + (1.0 - weight) * contrastive
         return Objective(value, {"cross_entropy": ce, "contrastive": contrastive})
@@ -203,5 +214,7 @@ def _check(X: Tensor, labels: Labels, validation: tuple[Tensor, Labels], config:
         raise InputError("validation labels must be 1 or -1: an unlabelled row (0) says nothing about accuracy")
     if not (labels == UNLABELLED).any():
         raise InputError("labels: no unlabelled row (0); with labels for every row, use ordinary fine-tuning")
-    if not 0 <= config.ce_weight <= 1 or config.steps < 1 or config.evaluate_every < 1:
-        raise InputError(f"ce_weight must lie in [0, 1], steps and evaluate_every be at least 1, got {config}")
+    check_prior(config.ce_weight, "ce_weight")
+    check_prior(config.warmup_share, "warmup_share")
+    if Settings.of(config).steps == 0:
+        raise InputError("steps must be at least 1, got 0")

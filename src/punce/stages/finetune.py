@@ -23,7 +23,7 @@ from punce.labels import POSITIVE, Labels
 from punce.risks import NNPU, UPU, VPU, PvU, Risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
-from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_risk, check_view, told
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_risk, check_view, checked_value, told
 from punce.stages.probe import LinearHead, Sketch
 from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise
 from punce.training.loop import Batch, Judgement, Objective, Settings, TrainingConfig, Watched, train
@@ -131,8 +131,9 @@ class _Joint(RowStage):
         return self.two_views(batch)[0] if self._is_augmented else super().inputs(batch)
 
     def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
-        value = self._risk(model(inputs), self.label_of[batch.rows], **self._duplicates.of(batch.rows))
-        return Objective(value, {"risk": value})
+        scores = model(inputs)
+        value = self._risk(scores, self.label_of[batch.rows], **self._duplicates.of(batch.rows))
+        return Objective(checked_value("risk", value, scores), {"risk": value})
 
     def judge(self) -> Judgement:
         return self.error(self.scorer, self._prior, self._risk.decision_score)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from numbers import Real
+from os import PathLike
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
-from punce.errors import InputError
+from punce.errors import InputError, PunceError, is_number
 from punce.losses import LOSSES
 from punce.risks import RISKS, Risk
 from punce.risks.base import Surrogate
 from punce.training.loop import Watched
 from punce.training.random_stream import seeded
-from punce.training.run import Outputs
+from punce.training.run import Outputs, weights_fingerprint
 from punce.views import View
 from punce.views.taught import SmallImageView
 
@@ -58,7 +61,10 @@ def _refuse_frozen(encoder: Encoder) -> None:
 def check_call(
     stage: str, config: object, kind: type, outputs: Mapping[str, object], known: type[Outputs] = Watched
 ) -> None:
-    """Refuse another stage's configuration, and keywords that the stage does not know: both would be ignored."""
+    """Refuse another stage's configuration, keywords that the stage does not know, and values that cannot be used.
+
+    The first two would be ignored, the last be noticed after an epoch of training.
+    """
     if not isinstance(config, kind):
         raise InputError(f"{stage} takes a {kind.__name__}, got {_called(config)}")
     if unknown := sorted(set(outputs) - set(known.__annotations__)):
@@ -66,6 +72,22 @@ def check_call(
             f"{stage} has no argument {', '.join(unknown)}; beside data and settings it takes "
             f"{', '.join(known.__annotations__)}"
         )
+    for name, given in outputs.items():
+        is_usable, what = _USABLE.get(name, (lambda _: True, ""))
+        if not is_usable(given):
+            raise InputError(f"{name} must be {what}, got {given!r}")
+
+
+_USABLE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "folder": (lambda given: given is None or isinstance(given, str | PathLike), "a path or None"),
+    "save_every": (lambda given: is_number(given) and given >= 0, "a number of seconds of at least 0"),
+    "writer": (
+        lambda given: given is None or hasattr(given, "add_scalar"),
+        "an object with add_scalar(name, value, step) or None",
+    ),
+    "observer": (lambda given: given is None or callable(given), "a function or None"),
+}
+"""What the outputs of a stage may be."""
 
 
 def check_view(view: object, *, augments: bool) -> None:
@@ -79,8 +101,11 @@ def check_view(view: object, *, augments: bool) -> None:
         raise InputError(f"view must be a View, such as Embedding(), got {_called(view)}; build_view makes one by name")
 
 
-def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor) -> None:
-    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads."""
+def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor, *, projects: bool = False) -> None:
+    """Refuse rows that the encoder cannot read. Two rows are tried, because only the encoder knows what it reads.
+
+    A stage that `projects` refuses a projector that cannot read the features, too.
+    """
     x, weight, name = view.clean(X[:2]), next(encoder.parameters()), type(encoder).__name__
     try:
         # Seeded: an encoder may draw random numbers in eval mode, too, and the caller's stream must not change.
@@ -98,6 +123,26 @@ def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor) -> None:
     expected, seen = (len(x), encoder.feature_size), tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
     if seen != expected:
         raise InputError(f"{name}.features gives {seen} for {len(x)} rows, but online_head reads {expected}")
+    if projects:
+        _check_projector(encoder, h)
+
+
+def _check_projector(encoder: Encoder, h: Tensor) -> None:
+    name = type(encoder).__name__
+    try:
+        with eval_mode(encoder), torch.no_grad(), seeded(0, h.device):
+            z = encoder.project(h)
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{name}.projector cannot read the features (b, {h.shape[1]}): it must be a module from them to what a "
+            f"contrastive loss compares, such as torch.nn.Linear({h.shape[1]}, 64) ({why})"
+        ) from error
+    if not isinstance(z, Tensor) or z.dim() != 2 or len(z) != len(h):
+        seen = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
+        raise InputError(f"{name}.project gives {seen} for {len(h)} rows, but a contrastive loss compares rows (b, k)")
 
 
 def _remedy(x: Tensor, weight: Tensor) -> str:
@@ -116,6 +161,22 @@ def check_loss(loss: object) -> None:
     _refuse_weights("loss", loss)
 
 
+def checked_value(word: str, value: Tensor, of: Tensor) -> Tensor:
+    """The value of a loss or risk; refused where it is no single number, or no gradient goes through it to `of`.
+
+    A stage adds others to it, so that it would train on without it. No InputError: that would name rows of the batch.
+    """
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        seen = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"an object of {type(value).__name__}"
+        raise PunceError(f"the {word} must give one number as a tensor, the mean over rows or anchors, got {seen}")
+    if of.requires_grad and not value.requires_grad:
+        raise PunceError(
+            f"no gradient goes through the {word}, so nothing would be learned from it: compute it with torch from "
+            "what it is given, without detach() or torch.no_grad()"
+        )
+    return value
+
+
 def check_risk(risk: object) -> None:
     """Refuse a name or a class in the place of a risk, and one with weights."""
     if not isinstance(risk, Risk):
@@ -123,18 +184,26 @@ def check_risk(risk: object) -> None:
     _refuse_weights("risk", risk)
 
 
-def told(objective: nn.Module | None) -> str:
-    """A loss or risk as a checkpoint compares it: what it shows, and of a class from outside every plain setting.
+def told(part: object) -> str:
+    """A loss, risk or view as a checkpoint compares it: what it shows, and of a class from outside every plain setting.
 
-    Whoever writes a loss need not define `extra_repr`: a run would be resumed with another setting of it.
+    Whoever writes one need not define what it shows: a run would be resumed with another setting of it.
     """
-    shown = repr(objective)
-    if objective is None or type(objective) in (*LOSSES.values(), *RISKS.values()):
+    # Python's own words for an object hold its address, which no second process has.
+    shown = type(part).__name__ if type(part).__repr__ is object.__repr__ else repr(part)
+    if part is None or is_dataclass(part) or type(part) in (*LOSSES.values(), *RISKS.values()):
         return shown
-    own = {name: value.name if isinstance(value, Surrogate) else value for name, value in vars(objective).items()}
-    own.pop("training")
-    plain = {name: value for name, value in own.items() if name[0] != "_" and isinstance(value, Real | str | tuple)}
-    return f"{shown} {plain}"
+    settings = getattr(part, "__dict__", {})  # a class with __slots__ has none
+    own = {name: value.name if isinstance(value, Surrogate) else value for name, value in settings.items()}
+    own.pop("training", None)
+    plain = {name: value for name, value in own.items() if name[0] != "_" and _is_plain(value)}
+    tensors = f" {weights_fingerprint(part)}" if isinstance(part, nn.Module) and part.state_dict() else ""
+    return f"{shown} {plain}{tensors}"
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a setting looks alike in every process; a list of functions shows their addresses."""
+    return all(map(_is_plain, value)) if isinstance(value, tuple | list) else isinstance(value, Real | str)
 
 
 def _refuse_weights(word: str, module: nn.Module) -> None:

@@ -19,7 +19,7 @@ from punce.errors import InputError
 from punce.labels import Labels
 from punce.losses import ContrastiveLoss
 from punce.risks import NNPU
-from punce.stages.given import check_call, check_encoder, check_loss, check_view, told
+from punce.stages.given import check_call, check_encoder, check_loss, check_view, checked_value, told
 from punce.stages.scorer import RawRows, RowStage, check_rows
 from punce.training.loop import Batch, Objective, TrainingConfig, train
 from punce.training.run import Outputs, Stateful
@@ -92,6 +92,7 @@ class _Pretraining(RowStage):
 
     name = "pretrain"
     has_unused_parameters = False
+    projects = True
 
     def __init__(
         self, encoder: Encoder, rows: RawRows, loss: ContrastiveLoss, config: PretrainConfig, watch: Watch | None
@@ -107,7 +108,7 @@ class _Pretraining(RowStage):
         z, scores = model(inputs.transpose(0, 1))
         known = self.label_of[batch.rows]
         watched = known.clamp_min(0).repeat(2)  # the head's nnPU risk knows P and U only
-        contrastive, risk = self._loss(z, known), self._monitor(scores, watched)
+        contrastive, risk = checked_value("loss", self._loss(z, known), z), self._monitor(scores, watched)
         # One sum for both: the head sees detached features, so that its risk gives the encoder no gradient.
         logged = {"loss": contrastive, "monitor_risk": self._monitor.value(scores, watched)}
         return Objective(contrastive + risk, logged)

@@ -25,7 +25,7 @@ from punce.risks import VPU, Risk
 from punce.risks.base import zero_one_risk
 from punce.risks.pvu import Duplicates, RowWeights, weights_of_training_rows
 from punce.scenario import check_prior
-from punce.stages.given import check_call, check_encoder, check_fit, check_risk, check_view, told
+from punce.stages.given import check_call, check_encoder, check_fit, check_risk, check_view, checked_value, told
 from punce.training.loop import Batch, Judgement, Objective, Stage, TrainingConfig, Watched, train
 from punce.training.products import fast_products
 from punce.training.run import Stateful, fingerprint
@@ -125,7 +125,7 @@ def probe(
     the head after every epoch, and its numbers go into that epoch's history; it changes nothing. `weights` are w(x) for
     ``PvU(correction="weighted")``; without them they are made out of fold from the features of the training rows.
 
-    Shape: features (n, D); labels (n,) of {1, 0}; weights (n,).
+    Shape: features (n, D); labels (n,) of {1, 0}, also −1 if the risk knows negatives; weights (n,).
     """
     check_call("probe", config, ProbeConfig, outputs)
     check_risk(risk)
@@ -171,7 +171,7 @@ class _Probe(Stage):
     def objective(self, model: nn.Module, inputs: Tensor, batch: Batch) -> Objective:
         scores = model(inputs).squeeze(1)
         value = self._risk(scores, self.label_of[batch.rows], **self._duplicates.of(batch.rows))
-        return Objective(value, {"risk": value})
+        return Objective(checked_value("risk", value, scores), {"risk": value})
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -14,7 +14,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import Labels, check_vocabulary, refuse_negatives, require_array, require_positive_and_unlabelled
 from punce.risks.base import zero_one_risk
-from punce.stages.given import check_fit
+from punce.stages.given import check_fit, told
 from punce.stages.probe import LinearHead, in_eval_mode, require_tensor, zero_linear
 from punce.training.loop import Batch, Judgement, Stage
 from punce.training.random_stream import seeded
@@ -48,6 +48,11 @@ class Scorer(nn.Module):
 
     def start_from(self, head: LinearHead) -> Self:
         """Begin at a head trained on the frozen features ("LP-FT"), its standardisation folded into the weights."""
+        if not isinstance(head, LinearHead):
+            raise InputError(
+                f"head must be a LinearHead, as probe returns it, got an object of {type(head).__name__}; that of "
+                "train_vpu holds one as .linear"
+            )
         if len(head.weight) != self.head.in_features:
             raise InputError(f"the head is for {len(head.weight)} features, the encoder has {self.head.in_features}")
         with torch.no_grad():
@@ -74,13 +79,15 @@ class RowStage(Stage):
     """A stage on raw rows through a view. `scorer` is the network that observers and held-out rows see."""
 
     scorer: Scorer
+    projects = False
+    """Whether a contrastive loss sees the encoder's projections."""
 
     def __init__(self, model: nn.Module, rows: RawRows, config: Any, **settings: Any) -> None:
         super().__init__(model, rows.labels, config, rows.X.device, **settings)
         # Detached: rows may be the output of a network, whose graph the first step would free.
         self.view, self.X, self.labels = rows.view, rows.X.detach(), rows.labels
         if (encoder := next((part for part in model.modules() if isinstance(part, Encoder)), None)) is not None:
-            check_fit(encoder, self.view, self.X)
+            check_fit(encoder, self.view, self.X, projects=self.projects)
 
     def inputs(self, batch: Batch) -> Tensor:
         """Clean rows."""
@@ -98,7 +105,7 @@ class RowStage(Stage):
 
     def identity(self) -> dict[str, Any]:
         """The view and the rows."""
-        return {"view": repr(self.view), "n_rows": len(self.X), "rows": fingerprint(self.X, self.labels)}
+        return {"view": told(self.view), "n_rows": len(self.X), "rows": fingerprint(self.X, self.labels)}
 
     def shown(self) -> ScoreRows:
         """The scorer as it is now."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from punce.encoders import Encoder
-from punce.errors import InputError
+from punce.errors import InputError, is_number
 from punce.labels import UNLABELLED, Labels
 from punce.risks import NNPU, RiskWarning
 from punce.risks.base import group_means
@@ -58,8 +58,10 @@ class SelfPUConfig(TrainingConfig):
     validation_share: float = 0.2
 
     def __post_init__(self) -> None:
-        if not all(0 <= share < 1 for share in self.trusted_shares):
-            raise InputError(f"trusted_shares must lie in [0, 1), got {self.trusted_shares}")
+        shares = self.trusted_shares
+        is_pair = isinstance(shares, tuple | list) and len(shares) == 2
+        if not (is_pair and all(is_number(share) and 0 <= share < 1 for share in shares)):
+            raise InputError(f"trusted_shares must be two numbers in [0, 1), one for each network, got {shares!r}")
         if not (0 <= self.select_from <= self.select_until and self.select_every >= 1):
             raise InputError(
                 "the trusted sets need 0 <= select_from <= select_until and select_every >= 1, got "

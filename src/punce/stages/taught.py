@@ -24,11 +24,13 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from punce.encoders import Encoder
-from punce.labels import UNLABELLED, Labels
+from punce.errors import InputError
+from punce.labels import UNLABELLED, Labels, check_vocabulary
 from punce.risks import NNPU
 from punce.risks.base import group_means
-from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit
-from punce.stages.probe import LinearHead, Sketch
+from punce.scenario import check_prior
+from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_fit, told
+from punce.stages.probe import LinearHead, Sketch, require_tensor
 from punce.stages.scorer import Scorer, check_pu_rows
 from punce.training.loop import Batch, Objective, Stage, TrainingConfig, train
 from punce.training.run import Outputs, Stateful, fingerprint, weights_fingerprint
@@ -39,6 +41,7 @@ _SURE = 0.9  # probability from which the running mean teaches
 _KEPT = 0.99  # share of the running mean that a step keeps
 _LABELLED_SHARE = 0.25  # of a batch of the second stage
 _SECOND_RATE = 1e-3  # of the second stage
+_ROUNDING = 1e-5  # by which a teacher's sums in float32 may leave [0, 1]
 _LITTLE, _LOT = 0, 1  # streams of the changes
 
 
@@ -76,7 +79,7 @@ def learn_from_teacher(
     """Train `encoder` in place and return the head on its features of ``view.clean``."""
     check_call("learn_from_teacher", config, TaughtConfig, outputs, Outputs)
     check_encoder(encoder, with_head=True)
-    check_pu_rows(lesson.X, lesson.labels, "a taught network")
+    _check_lesson(lesson)
     check_fit(encoder, view, lesson.X)
     model = Scorer(encoder)
     folder, history = outputs.get("folder"), []
@@ -85,6 +88,22 @@ def learn_from_teacher(
         where: Outputs = {**outputs, "folder": None if folder is None else Path(folder) / kind.name}
         history += train(kind(model, view, lesson, own), **where)
     return model.linear_head(history)
+
+
+def _check_lesson(lesson: Lesson) -> None:
+    """All of it before the first step: the second stage alone reads the prior and the truths."""
+    check_pu_rows(lesson.X, lesson.labels, "a taught network")
+    check_prior(lesson.prior, open_interval=True)
+    n = len(lesson.labels)
+    for name, given in (("taught", lesson.taught), ("truths", lesson.truths)):
+        require_tensor(given, name)
+        if given.shape != (n,):
+            raise InputError(f"{name} must hold one number for each of {n} rows, got shape {tuple(given.shape)}")
+    # ~(…) also finds NaN
+    if bool((bad := ~((lesson.taught >= -_ROUNDING) & (lesson.taught <= 1 + _ROUNDING))).any()):
+        row = int(bad.nonzero()[0])
+        raise InputError(f"taught must lie in [0, 1], got {float(lesson.taught[row]):g} in row {row}")
+    check_vocabulary(lesson.truths, "truths")
 
 
 class _OnImages(Stage):
@@ -105,7 +124,7 @@ class _OnImages(Stage):
         rows = {"n_rows": len(self.X), "rows": fingerprint(self.X, lesson.labels)}
         known = {"truths": fingerprint(lesson.truths, lesson.labels), "prior": lesson.prior}
         first = weights_fingerprint(self.scorer.encoder, UNUSED_PARTS)
-        return {**rows, **known, "view": repr(self.view), "first_weights": first}
+        return {**rows, **known, "view": told(self.view), "first_weights": first}
 
     def state(self) -> dict[str, Stateful]:
         # Not part of the identity: teachers made again with other threads differ in the last bits.

@@ -42,6 +42,7 @@ from punce.training.splits import can_choose, holdout_split
 from punce.training.sync_norm import synchronise_batch_norm
 
 _LARGEST_SEED = 2**32 - 1
+_LEAST = {"seed": 0, "epochs": 0, "steps": 0, "evaluate_every": 1, "batch_size": 2, "min_labelled": 0}
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,10 @@ class Settings:
     validation_share: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("seed", 0), ("epochs", 0), ("steps", 0), ("batch_size", 2), ("min_labelled", 0)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             is_count = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-            if value is None and name == "steps":
+            if value is None and name in ("steps", "evaluate_every"):
                 continue
             if not is_count:
                 raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")

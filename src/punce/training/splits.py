@@ -58,6 +58,9 @@ class PUStratifiedKFold:
         from sklearn.model_selection import StratifiedKFold  # slow to import, and no stage needs it
 
         labels = as_labels(y)
+        n_rows = len(labels) if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
+        if n_rows != len(labels):
+            raise InputError(f"X has {n_rows} rows but y has {len(labels)} labels; give one for each row")
         n_labelled = int((labels == POSITIVE).sum())
         if n_labelled < self.n_splits:
             raise InputError(

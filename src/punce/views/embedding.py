@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from punce.views import counter
-from punce.views.plan import RowWise, as_features, check_range
+from punce.views.plan import RowWise, as_features, check_range, keep_plain
 
 _NOISE, _DROP = 1, 2  # streams: the two kinds of draws of a row must not share random numbers
 
@@ -29,6 +29,7 @@ class Embedding(RowWise):
     dropout: float = 0.2
 
     def __post_init__(self) -> None:
+        keep_plain(self)
         check_range("noise", self.noise, 0, 10)
         check_range("dropout", self.dropout, 0, 0.99)
 

@@ -7,7 +7,7 @@ the same pass; :meth:`Image.clean` normalises the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Self, get_args
 
@@ -17,7 +17,7 @@ from torch.nn.functional import grid_sample
 
 from punce.errors import InputError
 from punce.views import colour, geometry
-from punce.views.plan import Draws, check_range
+from punce.views.plan import Draws, check_range, keep_plain
 
 Padding = Literal["border", "zeros"]
 _CACHED_VALUES = 1 << 19  # 2 MB of float32: larger temporaries are handed back to the system and faulted in again
@@ -54,10 +54,7 @@ class Image:
     std: tuple[float, ...] = (0.5,)
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # JSON has lists where this has tuples
-            value = getattr(self, field.name)
-            if isinstance(value, list):
-                object.__setattr__(self, field.name, tuple(value))
+        keep_plain(self)
         # The dataclass is frozen, so this is the only place where a wrong value can be refused.
         _check_hyper_parameters(self)
 

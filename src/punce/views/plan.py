@@ -8,8 +8,8 @@ ranks and workers do not change them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -117,6 +117,18 @@ def check_rows(rows: Tensor, n_batch: int, n_rows: int) -> None:
     if bool(outside.any()):
         seen = rows[outside][:_SHOWN].tolist()
         raise InputError(f"rows must lie in [0, {n_rows}), the rows of the plan; got {seen}")
+
+
+def keep_plain(view: Any) -> None:
+    """Make NumPy's numbers, as of a grid, Python's, and JSON's lists tuples: a view is its JSON."""
+    for field in fields(view):
+        object.__setattr__(view, field.name, _plain(getattr(view, field.name)))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple | list):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.number) else value
 
 
 def check_range(

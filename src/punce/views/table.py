@@ -16,7 +16,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.views import counter
-from punce.views.plan import Draws, as_features, check_range, refuse_non_finite
+from punce.views.plan import Draws, as_features, check_range, keep_plain, refuse_non_finite
 
 _WHICH, _DONOR = 1, 2  # streams
 
@@ -35,9 +35,11 @@ class Table:
     groups: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_range("rate", self.rate, 0, 1)
         if self.groups is not None:
             object.__setattr__(self, "groups", tuple(self.groups))
+        keep_plain(self)
+        check_range("rate", self.rate, 0, 1)
+        if self.groups is not None:
             _check_groups(self.groups)
 
     def fit(self, X: Tensor) -> Self:
@@ -121,7 +123,8 @@ def _count(rate: float, n_features: int) -> int:
 
 
 def _check_groups(groups: tuple[int, ...]) -> None:
-    if not groups or sorted(set(groups)) != list(range(max(groups) + 1)):
+    are_whole = all(isinstance(group, int) for group in groups)
+    if not groups or not are_whole or sorted(set(groups)) != list(range(max(groups) + 1)):
         raise InputError(f"groups must give each column's feature, counted from 0 without gaps; got {groups!r}")
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from punce.errors import InputError
 from punce.views import counter
-from punce.views.plan import RowWise, check_range
+from punce.views.plan import RowWise, check_range, keep_plain
 
 _DROP = 1  # stream
 
@@ -30,6 +30,7 @@ class Text(RowWise):
     drop: float = 0.0
 
     def __post_init__(self) -> None:
+        keep_plain(self)
         check_range("drop", self.drop, 0, 0.99)
 
     def clean(self, x: Tensor) -> Tensor:
