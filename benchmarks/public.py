@@ -4,8 +4,9 @@
     python benchmarks/public.py --summary      # no new runs: results/public.json; benchmarks/pages.py makes the page
 
 One line of JSON per (protocol, set, seed) goes to results/public.jsonl; what is there is not run again, so that a run
-can be cut into pieces with --seconds. Images take minutes to two hours a draw and run only if they are named, with
-PUNCE_IMAGE_ENCODER= (empty), so that nothing pretrained is used.
+can be cut into pieces with --seconds. `seconds` in it are CPU seconds of the process; its copies, which work on folds,
+come on top. Images take minutes to an hour a draw and run only if they are named, with PUNCE_IMAGE_ENCODER= (empty), so
+that nothing pretrained is used.
 
 **PUICL** (In-Context Positive-Unlabeled Learning, arXiv 2605.05591; github.com/qinglong-tian/puicl, the evaluation in
 evaluation_outputs/eval_20260311_132907): the positive class is drawn at random; at most 600 positives, a third of them

@@ -57,6 +57,48 @@ def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, kind: str) -
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
+_WRITES = """
+import sys
+from pathlib import Path
+import numpy as np
+from punce.storage.row_cache import RowCache
+folder = Path(sys.argv[1])
+for _ in range(10_000):
+    cache = RowCache(folder)
+    cache.add([b"key"], {"h": np.zeros(5_000_000)})
+    cache.flush()
+    for piece in folder.glob("*.safetensors"):
+        piece.unlink()
+"""
+
+
+def _is_in_a_write(folder: Path) -> bool:
+    """Whether a temporary file of safetensors itself is there."""
+    return any(name.startswith(".tmp") for _, _, names in os.walk(folder) for name in names)
+
+
+def _stop_in_a_write(writing: subprocess.Popen[bytes], folder: Path) -> None:
+    while writing.poll() is None:
+        if _is_in_a_write(folder):
+            writing.send_signal(signal.SIGSTOP)
+            os.waitpid(writing.pid, os.WUNTRACED)  # until it has stopped
+            if _is_in_a_write(folder):
+                return
+            writing.send_signal(signal.SIGCONT)  # it was renamed in between
+
+
+@pytest.mark.timeout(60)
+def test_a_cache_killed_within_a_write_leaves_no_file_of_safetensors_either(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", _WRITES, str(tmp_path)]) as writing:
+        try:
+            _stop_in_a_write(writing, tmp_path)
+        finally:
+            writing.kill()
+    assert _is_in_a_write(tmp_path)
+    write_text(tmp_path / "b", "text")
+    assert not [path.name for path in tmp_path.glob(".*")]
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_another_process_may_sweep_between_making_and_holding(

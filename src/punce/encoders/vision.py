@@ -253,7 +253,7 @@ def _converted(file: Path, sha256: str) -> dict[str, Tensor]:
         raise InputError(f"{file} does not hold the weights of a network by name")
     state = {name: value.contiguous() for name, value in state.items()}
     try:
-        with replacing(cached) as temporary:
+        with replacing(cached, in_folder=True) as temporary:
             save_file(state, temporary)
     except (WriteError, SafetensorError):
         pass  # a full disk or a folder that is read-only: the weights are there all the same

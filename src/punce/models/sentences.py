@@ -102,7 +102,7 @@ class SentenceVectors:
 
     def _write(self, folder: Path | None, texts: list[str]) -> None:
         if folder is not None and collectives.rank() == 0:
-            with replacing(folder / _FILE) as temporary:
+            with replacing(folder / _FILE, in_folder=True) as temporary:
                 save_file({"rows": self._rows.contiguous()}, temporary, metadata={"key": self._key(texts)})
 
     def _key(self, texts: list[str]) -> str:

@@ -18,11 +18,17 @@ from punce.storage.temporary import allow_as, held_temporary
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it takes the place of `path` if the block ends well and is removed if not."""
+def replacing(path: Path, *, in_folder: bool = False) -> Iterator[Path]:
+    """A temporary path to write to; it takes the place of `path` if the block ends well and is removed if not.
+
+    `in_folder` is for safetensors, which writes to a file of its own beside the one it is given and renames that: a
+    killed process would leave it, and what was held is no longer there. So both get a folder, and that is held.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with held_temporary(path) as temporary:
+        with held_temporary(path, is_folder=in_folder) as held:
+            temporary = held / path.name if in_folder else held
+            temporary.touch()
             mode = temporary.stat().st_mode
             yield temporary
             allow_as(temporary, mode)

@@ -69,7 +69,7 @@ class RowCache:
         content[_KEYS] = np.frombuffer(b"".join(key for key, _ in new), dtype=np.uint8).reshape(len(new), -1)
         path = self._folder / f"{time.time_ns():x}-{os.getpid()}.safetensors"
         try:
-            with replacing(path) as temporary:
+            with replacing(path, in_folder=True) as temporary:
                 save_file(content, temporary, metadata={_DIGEST: _digest(content)})
         except (WriteError, OSError, SafetensorError) as error:
             self.trouble = str(error)
