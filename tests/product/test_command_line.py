@@ -85,7 +85,7 @@ def test_labelled_negatives_from_the_file_to_the_page(tmp_path: Path) -> None:
     planned = punce(*asked, "--dry-run").stdout
     assert "80 negative" in planned
     assert "'no' in the label column was read as a labelled negative" in planned
-    assert "and 80 labelled negatives (setting pnu)" in planned
+    assert "the data have 80 labelled negatives (setting pnu)" in planned
     said = punce(*asked).stdout
     assert "the numbers are counted on 60 labelled positives and 80 labelled negatives" in said
     assert "with 80 labelled negatives" in said

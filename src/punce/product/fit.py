@@ -293,7 +293,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
     sample = "rows grouped with the labelled ones are the positives" if classifier.labelling == "biased" else sample
     is_held_out = are_held_out(classifier, data.labels)
     on = "on rows held out of training" if is_held_out else "by a model that saw the labelled row"
-    caution = "" if is_counted else "They are estimates without negatives: check"
+    caution = "Judge" if is_counted else "They are estimates without negatives: judge"
     lines = [
         "# Model card",
         "",
@@ -308,7 +308,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         f"- options: {_options_in_words(classifier)}",
         "",
         f"These numbers hold if the {sample} and new rows come from the same",
-        f"source. {caution or 'Check'} a sample of the top rows by hand before relying on them.",
+        f"source. {caution} some rows with `punce review` before you rely on them.",
         *(["", "Warnings:", ""] + [f"- {text}" for text in noted] if noted else []),
         "",
     ]

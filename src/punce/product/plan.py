@@ -325,8 +325,8 @@ def plan_fit(source: DataOptions, model: ModelOptions, out: Path, run: RunOption
     where = f"resume the unfinished run in {out}" if resumes else f"write {out}"
     n_negative = int((data.labels == NEGATIVE).sum()) if data.labels is not None else 0
     known = number_of(n_negative, "labelled negative", "labelled negatives")
-    known = f" and {known} (setting pnu)" if n_negative else ""
-    return f"would learn with {how}{known}, prior {option_in_words(model.prior)}, and {where}"
+    known = f"; the data have {known} (setting pnu)" if n_negative else ""  # not every model learns from them
+    return f"would learn with {how}, prior {option_in_words(model.prior)}, and {where}{known}"
 
 
 def option_in_words(value: Any) -> str:
