@@ -77,7 +77,7 @@ class _Suited:
 
 
 _COLOUR = _Suited(
-    "allconv", 0.25, (130_000, 200_000), (6, 12), smallest_side=16, fewest_labelled=20, fewest_rows=20_000
+    "allconv", 0.25, (240_000, 320_000), (6, 12), smallest_side=16, fewest_labelled=20, fewest_rows=20_000
 )
 _GREY = _Suited("mlp", 0.1, (130_000, 400_000), (20, 60), smallest_side=8, fewest_labelled=50, fewest_rows=2_000)
 
