@@ -392,7 +392,7 @@ OWN: dict[str, Any] = {
 
 
 def view_and_lesson() -> tuple[TaughtView, Lesson]:
-    x, truth = pictures(60)
+    x, truth = pictures(120)  # of 60 all positives are labelled, and the share of the others is 0
     given = lesson(truth, x)
     return TaughtView.fit(x, is_mirrored=True), given
 

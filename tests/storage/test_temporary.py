@@ -78,7 +78,8 @@ def _is_in_a_write(folder: Path) -> bool:
 
 
 def _stop_in_a_write(writing: subprocess.Popen[bytes], folder: Path) -> None:
-    while writing.poll() is None:
+    while True:
+        assert writing.poll() is None
         if _is_in_a_write(folder):
             writing.send_signal(signal.SIGSTOP)
             os.waitpid(writing.pid, os.WUNTRACED)  # until it has stopped
