@@ -168,7 +168,7 @@ BEYOND = (
         # Settings of Table 5 at the same scale: they were chosen for the smaller encoder.
         make=lambda on, n, objective: on.few_shot(OBJECTIVES[objective], n),
         networks=("sst2/mpnet",),
-        parts=("20",),
+        parts=("20", "100"),
         columns=tuple(OBJECTIVES),
         heads=("labelled", "objective"),
     ),

@@ -252,7 +252,7 @@ def _larger_text(book: Book) -> list[Finding]:
         Finding(
             f"Few-shot SST-2 with MPNet: CE + puNCE is ahead of {shown(other)}",
             _BEYOND,
-            _ahead(book, "larger_text", "sst2/mpnet", "ce+punce", other, ("20",)),
+            _ahead(book, "larger_text", "sst2/mpnet", "ce+punce", other, ("20", "100")),
         )
         for other in ("ce", "ce+scl")
     ]
