@@ -80,7 +80,7 @@ class ResultStore:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            warnings.warn(f"{path} cannot be used ({error}); the cell is done again", StoreWarning, stacklevel=2)
+            warnings.warn(f"{path} cannot be used ({error}): its cell counts as not done", StoreWarning, stacklevel=2)
             return None
 
     def write(self, record: Record) -> Path:
