@@ -18,6 +18,11 @@ class WriteError(PunceError):
     """A file could not be written (full disk, no permission); the previous file is intact."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line; its kind if it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def number_of(n: int, one: str, many: str) -> str:
     """A number of things in a message. Both forms are written out, because verbs change too: "row is", "rows are"."""
     return f"{n:,} {one if n == 1 else many}"

@@ -15,7 +15,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from punce.errors import InputError, number_of
+from punce.errors import InputError
 from punce.labels import POSITIVE, Labels
 from punce.scenario import check_prior, check_scenario, check_target
 
@@ -61,9 +61,6 @@ class Way:
 FEWEST_FOR_ENSEMBLE = 3
 """Rows of either kind for the ensemble: one to learn from, one to weigh with, one to hold out."""
 TOO_FEW_FOR_ENSEMBLE = "ridge logistic regression (too few rows for the ensemble)"
-_LEAST_SHOWN = 0.005  # weight of a member below which a line about what ran leaves it out
-KNOWN_UNUSED = "known_unused"
-"""Key of ``ran_`` for the rows of known class that what ran does not learn from; "known" is for those it does."""
 _NETWORK = ("loss", "risk", "transfer", "epochs", "device")
 _RISK_AND_EPOCHS = ("loss", "risk", "epochs", "device")  # loss=None among them: it is what chose this way
 _NO_TRANSFER = "loss=None trains encoder and head together; transfer needs a loss to transfer from"
@@ -356,20 +353,6 @@ def describe(way: Way, asked: Mapping[str, Any]) -> str:
     """What would run, in a few words, with the losses and risks by name."""
     named = {name: PAPER[name] if _is(asked[name], "auto") else asked[name] for name in PAPER}
     return way.words.format(**{name: name_of(part) for name, part in named.items()})
-
-
-def ran_in_words(ran: Mapping[str, Any]) -> str:
-    """What ran, in one line, from ``ran_``."""
-    weights = sorted(ran.get("members", {}).items(), key=lambda pair: -pair[1])
-    members = "; ".join(f"{name} {weight:.2f}" for name, weight in weights if weight >= _LEAST_SHOWN)
-    encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
-    known = known_in_words(ran)
-    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "") + (f", with {known}" if known else "")
-
-
-def known_in_words(ran: Mapping[str, Any], key: str = "known") -> str:
-    """Rows of known class that were learned from: "80 labelled negatives and 20 judged rows", or nothing."""
-    return " and ".join(number_of(n, name.removesuffix("s"), name) for name, n in ran.get(key, {}).items())
 
 
 def name_of(part: Any) -> str:

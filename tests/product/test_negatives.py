@@ -15,8 +15,8 @@ from punce.classifier import ClassifierWarning, ScorerWarning
 from punce.errors import InputError
 from punce.judging.propensity import by_propensity
 from punce.models.known_rows import known_share, known_weight
-from punce.options import ran_in_words
 from punce.product.fit import _about_seen, _fit
+from punce.ran import ran_in_words
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
 

@@ -12,8 +12,8 @@ import pytest
 from sklearn import config_context
 
 from punce import PUClassifier
-from punce.options import ran_in_words
 from punce.priors import estimate_prior
+from punce.ran import ran_in_words
 from tests.product.parts import rows
 
 pytestmark = pytest.mark.usefixtures("quick_tables")

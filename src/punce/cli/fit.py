@@ -171,8 +171,8 @@ def _say_outcome(console: Terminal, outcome: FitOutcome) -> None:
     """How many rows are positive, how good the calls are, what was learned from, and what to know about it."""
     from rich.markup import escape
 
-    from punce.options import ran_in_words
     from punce.product.insight import telling_columns_in_words
+    from punce.ran import ran_in_words
 
     classifier = outcome.classifier
     _say_share(console, outcome)
@@ -224,7 +224,7 @@ def _say_quality(console: Terminal, classifier: PUClassifier) -> None:
 
 
 def _say_verdicts(console: Terminal, outcome: FitOutcome, reviewed: Reviewed) -> None:
-    from punce.options import KNOWN_UNUSED
+    from punce.ran import KNOWN_UNUSED
     from punce.storage.files import as_argument
 
     verdicts = number_of(len(reviewed.state.settled.positive), "verdict", "verdicts")

@@ -69,6 +69,13 @@ class TableFile(Protocol):
         """
 
 
+class Typed:
+    """What a file that tells numbers from text need not say."""
+
+    hint: str = ""
+    separator: str | None = None
+
+
 def names_of(cells: Sequence[str]) -> list[str]:
     """As pandas gives them: a table saved with its index has a first column without a name."""
     return [cell.strip() or f"Unnamed: {k}" for k, cell in enumerate(cells)]

@@ -22,7 +22,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from punce.errors import InputError
+from punce.errors import InputError, first_line
 from punce.options import looks_like_a_path
 from punce.storage.files import file_sha256
 from punce.storage.json_tree import decode
@@ -281,7 +281,7 @@ def naming(folder: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, LookupError, ImportError, RuntimeError, TypeError, SafetensorError) as error:
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        why = first_line(error)
         raise InputError(f"the {what} in {folder} cannot be loaded: {why}") from error
 
 

@@ -32,7 +32,7 @@ from punce.encoders.pretrained import (
     quietly,
     weights_digest,
 )
-from punce.errors import InputError, WriteError
+from punce.errors import InputError, WriteError, first_line
 from punce.options import IMAGE_VARIABLE, PACKAGED
 from punce.storage.files import file_sha256, replacing
 from punce.training.products import fast_products
@@ -247,7 +247,7 @@ def _converted(file: Path, sha256: str) -> dict[str, Tensor]:
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        why = str(error).strip().splitlines()[0]
+        why = first_line(error)
         raise InputError(f"{file} holds more than weights, or no weights; it is not loaded ({why[:120]})") from error
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise InputError(f"{file} does not hold the weights of a network by name")

@@ -23,8 +23,9 @@ from punce.models.columns import ReadsColumns
 from punce.models.exported.file import write_onnx
 from punce.models.route import Route
 from punce.notebook import html_table
-from punce.options import check_explained, ran_in_words
+from punce.options import check_explained
 from punce.priors import PriorEstimate
+from punce.ran import ran_in_words
 
 
 @dataclass(frozen=True)

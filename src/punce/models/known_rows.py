@@ -13,7 +13,8 @@ import numpy as np
 from punce.errors import InputError, number_of
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.route import LEARNED_FROM_KNOWN
-from punce.options import FEWEST_FOR_ENSEMBLE, KNOWN_UNUSED
+from punce.options import FEWEST_FOR_ENSEMBLE
+from punce.ran import KNOWN_UNUSED
 
 
 def require_unknown(rows: RowLabels) -> None:

@@ -21,7 +21,7 @@ from punce.columns.encoder import EncodedTable, plain_columns
 from punce.columns.sparse import matrix_from_sparse
 from punce.data.embeddings import LARGEST_EMBEDDING
 from punce.encoders import ENCODERS, Encoder, build_encoder, row_options
-from punce.errors import InputError
+from punce.errors import InputError, first_line
 from punce.labels import POSITIVE, Labels
 from punce.losses import DCL, InfoNCE
 from punce.models.heads import (
@@ -384,7 +384,7 @@ def check_device(name: str) -> torch.device:
     try:
         torch.empty(0, device=device)  # a name that torch knows may still be a device this machine does not have
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise InputError(f"device {name!r} cannot be used here ({reason[:120]}); try 'auto' or 'cpu'") from error
     return device
 

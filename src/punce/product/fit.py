@@ -38,7 +38,7 @@ from punce.judging.mixes import MixMetrics
 from punce.judging.used_prior import is_given, usable_prior
 from punce.labels import POSITIVE, UNLABELLED, Labels, RowLabels
 from punce.models.image import look
-from punce.options import ALWAYS, KNOWN_UNUSED, automatic_encoder, check_options, known_in_words, ran_in_words
+from punce.options import ALWAYS, automatic_encoder, check_options
 from punce.priors import PriorEstimate
 from punce.product.insight import reasons_column, shown_importances
 from punce.product.page import are_held_out, method_in_words, report_content, started_map
@@ -53,6 +53,7 @@ from punce.product.plan import (
 )
 from punce.product.ranking import Ranking, ranking_of
 from punce.product.review.refit import Reviewed, finish_review
+from punce.ran import KNOWN_UNUSED, known_in_words, ran_in_words
 from punce.report import write_report
 from punce.storage.files import replacing, write_text
 from punce.storage.formulas import defused_frame

@@ -28,8 +28,8 @@ from punce.judging.estimates import Estimate
 from punce.judging.new_rows import NOTHING_KEPT, NewRows
 from punce.models.image import ImageRoute
 from punce.models.table import TableRoute
-from punce.options import known_in_words
 from punce.product.score_file import is_result, source_name, writing
+from punce.ran import known_in_words
 from punce.storage.files import (
     check_output,
     file_and_table,

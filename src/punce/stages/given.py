@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from punce.encoders import Encoder
 from punce.encoders.encoder import eval_mode
-from punce.errors import InputError, PunceError, is_number
+from punce.errors import InputError, PunceError, first_line, is_number
 from punce.losses import LOSSES
 from punce.risks import RISKS, Risk
 from punce.risks.base import Surrogate
@@ -115,7 +115,7 @@ def check_fit(encoder: Encoder, view: View | SmallImageView, X: Tensor, *, proje
         raise
     except (RuntimeError, ValueError, IndexError) as error:
         row = ", ".join(map(str, x.shape[1:]))
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        why = first_line(error)
         raise InputError(
             f"{name} cannot read these rows: {type(view).__name__} gives them as {x.dtype} (b, {row}), the weights are "
             f"{weight.dtype}; {_remedy(x, weight)} ({why})"
@@ -135,7 +135,7 @@ def _check_projector(encoder: Encoder, h: Tensor) -> None:
     except (InputError, torch.OutOfMemoryError):
         raise
     except (RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        why = first_line(error)
         raise InputError(
             f"{name}.projector cannot read the features (b, {h.shape[1]}): it must be a module from them to what a "
             f"contrastive loss compares, such as torch.nn.Linear({h.shape[1]}, 64) ({why})"

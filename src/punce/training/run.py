@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from punce.errors import InputError, PunceError
+from punce.errors import InputError, PunceError, first_line
 from punce.labels import Labels
 from punce.storage.checkpoint import Checkpoint, CheckpointStore, flatten_state, plain_number, unflatten_state
 from punce.storage.files import write_text
@@ -307,7 +307,7 @@ def _refusing_foreign(path: Path) -> Iterator[None]:
     except (PunceError, torch.OutOfMemoryError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        why = first_line(error)
         raise InputError(
             f"{path} cannot be resumed: its state is not one that this stage writes ({type(error).__name__}: {why}); "
             "give another folder, or remove this one to start again"

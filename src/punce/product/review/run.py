@@ -15,12 +15,12 @@ import pandas as pd
 from punce.data import UserData
 from punce.data.image_files import ImageFiles
 from punce.data.row_hashes import hash_array, hash_bytes, hash_table
-from punce.errors import InputError
+from punce.errors import InputError, first_line
 from punce.judging.estimates import Estimate
 from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
-from punce.options import KNOWN_UNUSED
 from punce.product.plan import DataOptions
+from punce.ran import KNOWN_UNUSED
 from punce.storage.files import file_and_table
 from punce.storage.formulas import restored
 from punce.storage.json_tree import load_json
@@ -162,7 +162,7 @@ def _ranked_list(folder: Path) -> pd.DataFrame:
             raise ValueError("a number is missing or infinite")
     # Arrow's errors are among them.
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError) as error:
-        what = (str(error).strip() or type(error).__name__).splitlines()[0]
+        what = first_line(error)
         raise InputError(f"{file} cannot be read ({what[:200]}): it is damaged or was changed; fit again") from error
     listed = listed.assign(**numbers)
     # Runs of earlier versions, and runs without verdicts, lack these.
