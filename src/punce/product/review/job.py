@@ -114,9 +114,9 @@ def quantity_of(name: str) -> Quantity:
     raise InputError(f"--for must be one of {', '.join(QUANTITIES)}, got {name!r}")
 
 
-def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None:
+def state_of(run: ScoredRun) -> State | None:
     """The review of a run as it stands; None before the first draw."""
-    folder = folder or ReviewFolder(run.folder)
+    folder = ReviewFolder(run.folder)
     plan = folder.plan()
     if plan is None:
         return None
