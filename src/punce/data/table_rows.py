@@ -115,6 +115,11 @@ def _opened(request: Request) -> tuple[TableFile, Request]:
     """The file, and the request with the columns that keep their spelling."""
     table = open_table(request.path, request.file)
     check_roles(table, request.roles)
+    if request.roles.label is None and (named := [name for name, value in request.named.items() if value is not None]):
+        raise InputError(
+            f"{table.path}: {named[0]} names a value of the label column; name that column, too (label=, --label; it "
+            f"has: {first_of(table.names, 8)})"
+        )
     _check_categories(table, request)
     codes = table.codes() if isinstance(table, CsvFile) else []
     return table, replace(request, as_text=(*request.as_text, *(name for name in codes if name != request.roles.label)))
