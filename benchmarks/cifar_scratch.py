@@ -44,7 +44,7 @@ from punce.encoders.precision import fast_convolutions
 from punce.losses import PuNCE
 from punce.models.portfolio.heads import HEADS, HeadProblem
 from punce.models.portfolio.patches import Patches
-from punce.models.portfolio.ridge import chances
+from punce.models.ridge import chances
 from punce.risks import NNPU
 from punce.risks.base import zero_one_risk
 from punce.training.splits import PUStratifiedKFold, holdout_split

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SELF_SUPERVISED = ("punce InfoNCE", "pytorch-metric-learning NTXentLoss", "lightly NTXentLoss")
 SUPERVISED = ("punce SCL", "pytorch-metric-learning SupConLoss")
 ONE_CLASS = "every row of one class"
 CASES = (

@@ -43,7 +43,7 @@ from punce.experiments.frozen import SOURCE, VIEW
 from punce.losses import SCL, InfoNCE, PuNCE
 from punce.losses.punce import OwnView
 from punce.models.portfolio.heads import HEADS, HeadProblem
-from punce.models.portfolio.ridge import chances
+from punce.models.ridge import chances
 from punce.risks import NNPU
 from punce.stages.probe import extract_features
 from punce.training.splits import PUStratifiedKFold

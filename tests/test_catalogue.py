@@ -32,7 +32,7 @@ def test_a_ready_object_is_taken_as_it_is(build: Callable[..., Any], entry: Any)
 @ready
 def test_unknown_names_and_other_objects_are_refused(build: Callable[..., Any], entry: Any) -> None:
     for wrong in ("nope", 3, None, ["punce"]):
-        with pytest.raises(InputError, match=r"must be one of \[.*\] or a \w+ object, got"):
+        with pytest.raises(InputError, match=r"must be one of \[.*\] or a ready \w+, got"):
             build(wrong)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -186,6 +187,23 @@ def test_the_api_page_has_what_is_exported_and_what_the_pages_call() -> None:
     for module, names in re.findall(r"from (punce\.(?:stages|training)\.[\w.]+) import ([\w, ]+)", used):
         for name in names.split(", "):
             assert f"::: {module}.{name}" in text, name
+
+
+def test_the_api_page_has_what_messages_send_a_person_to_and_every_stage_of_its_page() -> None:
+    listed, sent = set(re.findall(r"\w+", (ROOT / "docs" / "api.md").read_text())), []
+    for file in (ROOT / "src").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        texts = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+        sent += [name for text in texts if isinstance(text, str) for name in re.findall(r"\bpunce(?:\.\w+){2,}", text)]
+    paths = {name: ROOT / "src" / name.replace(".", "/") for name in sent}
+    modules = {name for name, path in paths.items() if path.is_dir() or path.with_suffix(".py").exists()}
+    assert {name.rpartition(".")[2] for name in sent if name not in modules} - listed == set()
+    stages = re.search(
+        r"Each stage is one function around one loop: (.*)\. ", (ROOT / "docs" / "training.md").read_text()
+    )
+    assert stages is not None
+    assert set(re.findall(r"`(\w+)`", stages[1])) - listed == set()
 
 
 def test_the_tree_of_the_readme_names_what_is_there() -> None:

@@ -29,7 +29,7 @@ def build_entry(
             raise InputError(f"{word}: the options {sorted(options)} go with a name, not with a ready {entry!r}")
         return cast(Entry, entry)
     if not isinstance(entry, str) or entry not in catalogue:
-        raise InputError(f"{word} must be one of {sorted(catalogue)} or a {kind.__name__} object, got {entry!r}")
+        raise InputError(f"{word} must be one of {sorted(catalogue)} or a ready {kind.__name__}, got {entry!r}")
     parameters = signature(catalogue[entry]).parameters
     if unknown := sorted(set(options) - set(parameters)):
         raise InputError(f"{word} {entry!r} has no option {unknown}; it takes {sorted(parameters)}")

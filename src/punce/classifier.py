@@ -40,7 +40,7 @@ from punce.losses import ContrastiveLoss
 from punce.models import ROUTES, FitSettings, Fitted, kind_of
 from punce.models.configs import plain, plain_configs
 from punce.models.copies import about_copies
-from punce.models.heads import check_head
+from punce.models.heads import check_objects
 from punce.models.insight import Insight
 from punce.models.kinds import KINDS, check_rows
 from punce.models.known_rows import about_known, require_unknown, require_verdicts
@@ -254,7 +254,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         if self.kind != "auto" and self.kind not in KINDS:
             raise InputError(f"kind must be 'auto' or one of {list(KINDS)}, got {self.kind!r}")
         check_arguments(self.get_params(deep=False))
-        check_head(self.risk)
+        check_objects(self.loss, self.risk)
         plain_configs(self.configs, self.loss, self.risk)
         check_random_state(self.random_state)
         check_device(self.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import TypeGuard
 
@@ -26,6 +27,11 @@ def first_line(error: BaseException) -> str:
 def number_of(n: int, one: str, many: str) -> str:
     """A number of things in a message. Both forms are written out, because verbs change too: "row is", "rows are"."""
     return f"{n:,} {one if n == 1 else many}"
+
+
+def first_of(names: Sequence[str], shown: int = 5) -> str:
+    """The first few of a list in words, and how many more there are."""
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def is_number(value: object) -> TypeGuard[float]:

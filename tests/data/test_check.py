@@ -303,6 +303,7 @@ def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
     data = UserData("embedding", values, labels, pd.RangeIndex(300), "e.npy")
     report = check(data)
     assert _codes(report) == {"constant_column": {"2"}, "leak": {"4"}, "duplicates": {"7"}}
+    assert "1 dimension is constant: 2" in [finding.message for finding in report.findings]
     broken = values.copy()
     broken[[11, 90], 3] = np.nan, np.inf
     report = check(dataclasses.replace(data, features=broken))

@@ -3,12 +3,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from punce.data import TableEncoder, check, read, stream
+from punce.data import TableEncoder, check, read, read_at_most, stream
 from punce.errors import InputError
 
 
@@ -266,6 +267,16 @@ def test_batches_need_rows(tmp_path: Path) -> None:
 
 
 # --- what is refused, and how -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", [read, stream, read_at_most])
+@pytest.mark.parametrize("name", ["positive", "negative"])
+def test_a_value_of_a_label_column_that_is_not_named_is_refused(reader: Any, name: str, tmp_path: Path) -> None:
+    """The label would be learned from, and the value be ignored."""
+    path = tmp_path / "table.csv"
+    path.write_text("a,state\n1,fraud\n2,\n")
+    with pytest.raises(InputError, match=rf"{name} names a value of the label column; .* it has: a, state\)"):
+        reader(path, **{name: "fraud"})
 
 
 def test_a_missing_label_column_suggests_near_names(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from punce.errors import InputError
 from punce.judging.ranking import auc_between
-from punce.models.portfolio.ridge import Ridge, chances
+from punce.models.ridge import Ridge, chances
 from punce.models.tabular.kernel import Kernel
 from punce.models.tabular.model import TabularPU, stratified_folds
 from punce.models.tabular.trees import forest_trees
@@ -23,7 +23,7 @@ def _problem() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_left_out_scores_are_those_of_a_regression_without_the_row() -> None:
     features, weights, is_p = _problem()
-    ridge, target = Ridge(features, weights, is_p), is_p.astype(float)
+    ridge, target = Ridge(features, weights, is_p, np.zeros(40, np.int8)), is_p.astype(float)
     inverse = ridge._inverse
     found = ridge._on.left_out(target, inverse)
     # The closed form holds for the penalised problem with a fixed centre: solve it anew without each row.

@@ -12,7 +12,6 @@ from scipy.sparse import csr_matrix
 from punce.judging.ranking import auc_between, share_below
 from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.readers import Given
-from punce.models.portfolio.ridge import RIDGES, regressed
 from punce.models.portfolio.students import KERNEL, LINEAR, taught
 from punce.models.portfolio.weighing import (
     candidate_weights,
@@ -22,6 +21,7 @@ from punce.models.portfolio.weighing import (
     weighed_sum,
     weights_beside,
 )
+from punce.models.ridge import RIDGES, regressed
 from punce.models.tabular.weighing import member_weights
 from tests.models.test_portfolio import SETTINGS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,12 @@ def test_bbe_is_a_share_whatever_the_scores(p: list[int], u: list[int]) -> None:
     for penalty in ("wilson", "hoeffding"):
         found = BBE(penalty=penalty, bootstrap=5).from_scores(scores, rng())
         assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+
+
+@pytest.mark.parametrize("options", [{"delta": 0.05}, {"penalty": "hoeffding", "z": 2.0}], ids=str)
+def test_bbe_refuses_the_setting_of_the_other_penalty(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="has no effect with penalty="):
+        BBE(**options)
 
 
 def test_counts_are_exact_below_the_limit_and_even_above() -> None:

@@ -274,6 +274,13 @@ def test_frames_are_read_as_models_read_them() -> None:
     assert rows.notes == ("1 column was left out, as it says nothing or cannot be read",)
 
 
+def test_columns_of_a_matrix_that_say_nothing_are_left_out_and_counted() -> None:
+    rows = as_rows(np.array([[1.0, 5.0, np.nan], [2.0, 5.0, np.nan]]))
+    assert rows.values.tolist() == [[1], [2]]
+    assert rows.notes == ("2 constant or empty columns were left out",)
+    assert as_rows(np.array([[1, 5], [2, 5]])).notes == ("1 constant or empty column was left out",)
+
+
 def test_many_categories_become_how_often_they_occur() -> None:
     towns = [f"town {k}" for k in range(250)] + ["town 0"] * 20 + [None]
     rows = as_rows(pd.DataFrame({"town": towns, "x": np.arange(271.0)}))

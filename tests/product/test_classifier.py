@@ -20,6 +20,8 @@ from punce.classifier import ClassifierWarning
 from punce.data import load, simulate_pu
 from punce.encoders import MLP
 from punce.errors import InputError
+from punce.losses import PuNCE
+from punce.risks import NNPU
 from punce.training.splits import PUStratifiedKFold
 from tests.product import clouds
 
@@ -217,6 +219,12 @@ def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
     numbers = frame[list("abcd")].fillna(0.0).to_numpy()
     with pytest.raises(InputError, match=message):
         PUClassifier(**{**FAST, **change}).fit(numbers, labels)
+
+
+@pytest.mark.parametrize("change", [{"loss": PuNCE}, {"loss": 3}, {"risk": NNPU}, {"risk": None}], ids=str)
+def test_what_is_no_loss_or_risk_is_refused_before_anything_is_read(change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"{next(iter(change))} must be one of .* object"):
+        PUClassifier(**change).check_arguments()
 
 
 @pytest.mark.parametrize(

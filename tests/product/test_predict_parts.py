@@ -99,6 +99,20 @@ def test_notes_are_said_once(model: Path, tmp_path: Path) -> None:
     assert said[0].endswith("(and in 2 other parts)")
 
 
+def test_two_notes_on_one_column_are_both_said(model: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for k in range(2):
+        frame = rows(k, 50).drop(columns="y").astype({"a": "str"})
+        frame.loc[: k + 1, "a"] = ["none of it", "1e39", *["1e38"] * k]
+        frame.to_parquet(parts / f"{k}.parquet")
+    said = [note for note in predict_parts(model, parts, tmp_path / "out").together.notes if "column 'a'" in note]
+    lost, huge = said
+    assert "1 value is no number" in lost
+    assert "beyond ±" in huge
+    assert all(note.startswith("0.parquet: ") and note.endswith("(and in 1 other part)") for note in said)
+
+
 @pytest.mark.parametrize(
     ("data", "out", "message"),
     [

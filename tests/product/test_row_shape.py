@@ -35,6 +35,13 @@ def test_another_shape_is_refused(
             getattr(one, method)(np.zeros(shape, dtype=np.uint8))
 
 
+@pytest.mark.parametrize("loss", ["infonce", None])
+def test_colour_images_that_are_not_square_get_a_network_that_reads_them(loss: str | None) -> None:
+    X = np.random.default_rng(0).integers(0, 256, (40, 3, 8, 12), dtype=np.uint8)
+    fitted = PUClassifier(loss=loss, risk="nnpu", prior=0.4, epochs=1, encoder="auto").fit(X, LABELS)
+    assert fitted.ran_["encoder"] == "resnet18"
+
+
 def test_channels_may_still_come_last(classifier: PUClassifier) -> None:
     assert classifier.embed(np.zeros((2, 8, 8, 3), dtype=np.uint8)).shape[0] == 2
 

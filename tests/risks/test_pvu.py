@@ -18,6 +18,7 @@ from punce.risks.elkan_noto import (
     rescale_to_prior,
     weighted_duplicates,
 )
+from punce.risks.pvu import Correction
 from tests.risks.cases import batch
 
 
@@ -101,6 +102,12 @@ def test_threshold_correction_cuts_where_the_posterior_is_one_half(prior: float)
     posterior_all = (0.2 + 0.8 * prior) * p_p / p_all
     cut_all = PvU(prior, "threshold", target_share=0.2).decision_score
     assert np.array_equal(best_score > cut_all, posterior_all > 0.5)
+
+
+@pytest.mark.parametrize("correction", ["weighted", "none"])
+def test_a_target_share_without_a_cut_to_move_is_refused(correction: Correction) -> None:
+    with pytest.raises(InputError, match=f"cut of correction='threshold'; '{correction}' has no use for it"):
+        PvU(0.4, correction, target_share=0.2)
 
 
 def test_decision_threshold_has_elkan_and_notos_as_a_special_case() -> None:

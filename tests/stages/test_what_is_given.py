@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,14 @@ ON_FEATURES: dict[str, OnFeatures] = {
     "pupl": lambda h, labels: pupl(h, labels.clip(0)),
     "supervised": lambda h, labels: supervised(h, labels, SupervisedConfig(folds=2, strengths=2)),
 }
+
+
+@pytest.mark.parametrize(
+    "stage", [pretrain, probe, finetune, train_vpu, selfpu, pupl, supervised, fewshot, learn_from_teacher]
+)
+def test_a_stage_needs_no_settings(stage: Callable[..., Any]) -> None:
+    config = inspect.signature(stage).parameters["config"]
+    assert type(config.default).__name__ == config.annotation
 
 
 def encoder() -> MLP:

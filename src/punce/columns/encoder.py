@@ -38,7 +38,6 @@ from punce.columns.kinds import (
     about_dates,
     about_swapped,
     dates_also_iso,
-    first_of,
     missing_column,
     missing_values,
     numbers,
@@ -46,7 +45,7 @@ from punce.columns.kinds import (
     truth_values,
 )
 from punce.columns.number_forms import CERTAIN, NumberForms, find_forms
-from punce.errors import InputError, number_of
+from punce.errors import InputError, first_of, number_of
 from punce.storage.json_tree import decode
 
 _FORMAT = 1

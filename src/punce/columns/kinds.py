@@ -350,11 +350,6 @@ def _kind_of_text(text: pd.Series[Any]) -> ColumnKind:
     return "categorical"
 
 
-def first_of(names: Sequence[str], shown: int = 5) -> str:
-    """The first few of a list in words, and how many more there are."""
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
-
-
 def missing_column(wanted: str, names: Sequence[str], where: str) -> InputError:
     """The error with the nearest names."""
     shown = ", ".join(list(names)[:12]) + (", …" if len(names) > 12 else "")

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import first_of, numbers
+from punce.columns.kinds import numbers
 from punce.columns.written import (
     PARTS,
     Decimal,
@@ -19,7 +19,7 @@ from punce.columns.written import (
     written_column,
     written_numbers,
 )
-from punce.errors import InputError, number_of
+from punce.errors import InputError, first_of, number_of
 from punce.storage.json_tree import decode
 
 CERTAIN = 20  # so many unreadable values and no other: the column changed its meaning

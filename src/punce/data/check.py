@@ -197,9 +197,8 @@ def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArra
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
     if len(constant):
         names = tuple(map(str, constant))
-        yield DataFinding(
-            "warning", "constant_column", f"{len(constant)} dimensions are constant: {', '.join(names[:_SHOWN])}", names
-        )
+        are = number_of(len(names), "dimension is constant", "dimensions are constant")
+        yield DataFinding("warning", "constant_column", f"{are}: {', '.join(names[:_SHOWN])}", names)
     strengths = separation(values, is_labelled)
     for k in np.flatnonzero(strengths >= LEAK):
         yield DataFinding(

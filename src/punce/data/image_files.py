@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from punce.errors import InputError, WriteError, number_of
+from punce.errors import InputError, WriteError, first_of, number_of
 
 if TYPE_CHECKING:
     from punce.data.pictures import DecodedImage, Square  # imported where images are decoded: tables need no Pillow
@@ -24,7 +24,6 @@ _LARGEST_SIZE = 1024  # of a side
 _LARGEST_NATIVE = 128  # larger images are scaled down: the encoders here are made for small ones
 _PROBED = 256  # headers read to choose the common form
 _LOOKED_INTO = 16  # images of more than 8 bits whose values are read for the check
-_SHOWN = 5
 _FEW_CHUNKS = 4  # decoded in seconds: no progress is shown
 _MOST_IN_MEMORY = 1 << 30  # bytes of decoded images; more go to a temporary file
 
@@ -166,9 +165,8 @@ def _taken(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[
 
 def unreadable_message(unreadable: list[str]) -> str:
     """One sentence with the first few names."""
-    more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
     return (
-        f"{number_of(len(unreadable), 'image', 'images')} cannot be read: {', '.join(unreadable[:_SHOWN])}{more}; "
+        f"{number_of(len(unreadable), 'image', 'images')} cannot be read: {first_of(unreadable)}; "
         f"repair {'it, or leave it' if len(unreadable) == 1 else 'them, or leave them'} out with --skip-unreadable"
     )
 

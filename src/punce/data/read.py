@@ -25,14 +25,13 @@ from punce.data.table_rows import read_drawn, read_table, stream_table
 from punce.data.tables import KNOWN, Roles, check_roles, form_of, open_table, read_frame, with_hint
 from punce.data.user_data import BATCH_ROWS, DataStream, UserData
 from punce.datasets.dataset import Kind
-from punce.errors import InputError, number_of
+from punce.errors import InputError, first_of, number_of
 from punce.labels import Setting, require_positive_and_unlabelled
 from punce.storage.files import existing, file_and_table
 from punce.storage.parts import has_parts
 from punce.training.cluster import workers
 
 _ROW = "row"  # column of row numbers, as in the ranked list of a run
-_SHOWN = 5
 _FOLDER = "a folder of images"
 
 
@@ -320,8 +319,7 @@ def without_unreadable(data: UserData) -> UserData:
     # take keeps labels and names with their rows
     rest = data.take([row for row in range(len(data)) if row not in reasons])
     unreadable = {str(data.ids[row]): reason for row, reason in reasons.items()}
-    shown = [f"{name} ({reason})" for name, reason in list(unreadable.items())[:_SHOWN]]
-    more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
+    shown = first_of([f"{name} ({reason})" for name, reason in unreadable.items()])
     count = number_of(len(unreadable), "image cannot be read and is", "images cannot be read and are")
-    note = f"{count} left out: {', '.join(shown)}{more}"
+    note = f"{count} left out: {shown}"
     return replace(rest, notes=(*rest.notes, note), unreadable=unreadable)

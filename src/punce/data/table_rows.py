@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from punce.columns.kinds import are_whole, category_names, column_kind, first_of, missing_column, numbers
+from punce.columns.kinds import are_whole, category_names, column_kind, missing_column, numbers
 from punce.columns.number_forms import NumberForms, find_forms
 from punce.columns.written import Decimal
 from punce.data.csv_files import CsvFile
@@ -20,7 +20,7 @@ from punce.data.table_file import TableFile
 from punce.data.tables import check_roles, first_frame, no_column, open_table, read_frame, with_hint
 from punce.data.user_data import DataStream, UserData
 from punce.datasets.dataset import Kind
-from punce.errors import InputError, number_of
+from punce.errors import InputError, first_of, number_of
 from punce.labels import Labels, require_positive_and_unlabelled
 from punce.training.cluster import Map
 
@@ -115,6 +115,11 @@ def _opened(request: Request) -> tuple[TableFile, Request]:
     """The file, and the request with the columns that keep their spelling."""
     table = open_table(request.path, request.file)
     check_roles(table, request.roles)
+    if request.roles.label is None and (named := [name for name, value in request.named.items() if value is not None]):
+        raise InputError(
+            f"{table.path}: {named[0]} names a value of the label column; name that column, too (label=, --label; it "
+            f"has: {first_of(table.names, 8)})"
+        )
     _check_categories(table, request)
     codes = table.codes() if isinstance(table, CsvFile) else []
     return table, replace(request, as_text=(*request.as_text, *(name for name in codes if name != request.roles.label)))

@@ -16,7 +16,6 @@ from punce.columns.kinds import (
     ColumnKind,
     are_whole,
     column_kind,
-    first_of,
     looks_like_id,
     missing_values,
     numbers,
@@ -25,7 +24,7 @@ from punce.columns.kinds import (
 from punce.data.findings import DataFinding, Severity
 from punce.data.leaks import RowSample, strongest_separations
 from punce.data.row_hashes import Hashes, hash_bytes, hash_table, hash_values
-from punce.errors import number_of
+from punce.errors import first_of, number_of
 from punce.labels import Labels
 
 LEAK = 0.99  # at most 2 % of the unlabelled rows could be positive, if the column were honest

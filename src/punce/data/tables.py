@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from punce.columns.kinds import first_of, missing_column, refuse_duplicates
+from punce.columns.kinds import missing_column, refuse_duplicates
 from punce.columns.written import Decimal
 from punce.data.csv_files import open_csv
 from punce.data.sqlite_files import open_sqlite
 from punce.data.table_file import MOST_COLUMNS, FileOptions, TableFile
 from punce.data.text_files import BROKEN, PACKED, zip_member
 from punce.data.typed_files import open_arrow, open_excel, open_json, open_parquet
-from punce.errors import InputError
+from punce.errors import InputError, first_of
 
 _MANY_COLUMNS, _MOST_COPIED = 500, 20_000_000  # cells: a copy of more would cost memory that matters
 

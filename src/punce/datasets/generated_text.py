@@ -21,9 +21,9 @@ def generated_reviews(n: int, seed: int = 0) -> Part:
     return Part([_review(GOOD if good else BAD, random) for good in y_true], y_true)
 
 
-def generated_dataset(n_train: int = 400, n_test: int = 100) -> Dataset:
-    """Training and test part; always the same."""
-    return Dataset(GENERATED_TEXT, "text", "good weather", generated_reviews(n_train, 1), generated_reviews(n_test, 2))
+def generated_dataset() -> Dataset:
+    """400 reviews to train with and 100 to test with; always the same."""
+    return Dataset(GENERATED_TEXT, "text", "good weather", generated_reviews(400, 1), generated_reviews(100, 2))
 
 
 def _review(own: tuple[str, ...], random: np.random.RandomState) -> str:

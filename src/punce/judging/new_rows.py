@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
+from punce.errors import first_of
 from punce.judging.calibration import PUCalibrator
 from punce.judging.drift import SeenColumns
 from punce.judging.shift import SeenScores, Share, count
@@ -24,7 +25,6 @@ Flags = npt.NDArray[np.bool_]
 
 NOTHING_KEPT = "the model was saved by an earlier version, which kept nothing to compare new rows with"
 _PREFIX = "seen."
-_SHOWN = 5
 _COUNTED = ("scores", "columns", "outside")
 
 
@@ -109,18 +109,14 @@ class NewRows:
     def _about_outside(self) -> tuple[str, ...]:
         columns = self._seen.columns
         places = np.flatnonzero(self._outside)
-        named = [f"{columns.names[j]!r} ({self._outside[j]:,})" for j in places[:_SHOWN]]
+        named = [f"{columns.names[j]!r} ({self._outside[j]:,})" for j in places]
         what = "values far outside what the model saw, where its scores mean little: columns"
-        return (f"{what} {_listed(named, len(places))}",) if named else ()
+        return (f"{what} {first_of(named)}",) if named else ()
 
     def _about_moved(self) -> tuple[str, ...]:
         moved = self._seen.columns.moved(self._columns, self.share.k, self.share.k_error)
         if not moved:
             return ()
-        named = [f"{name!r} ({100 * share:.0f} % of the rows)" for name, share in list(moved.items())[:_SHOWN]]
+        named = [f"{name!r} ({100 * share:.0f} % of the rows)" for name, share in moved.items()]
         what = "columns are distributed otherwise than in training, which another share of positives does not explain"
-        return (f"{what}: {_listed(named, len(moved))}; probabilities and shares may not hold for these rows",)
-
-
-def _listed(named: list[str], total: int) -> str:
-    return ", ".join(named) + (f" and {total - len(named)} more" if total > len(named) else "")
+        return (f"{what}: {first_of(named)}; probabilities and shares may not hold for these rows",)

@@ -76,7 +76,7 @@ class SeenScores:
         low, high = (value, value) if interval is None else interval
         return cls(count(positive), count(unlabelled), (value, low, high), labelled_share, target)
 
-    def share(self, new: Floats, seed: int = 0, *, has_prior: bool = True) -> Share:
+    def share(self, new: Floats, *, has_prior: bool = True) -> Share:
         """The share of positives among rows counted by :func:`count`.
 
         Without `has_prior` the prior had to be assumed: the mixes are compared, and the share has no value. Nor has it
@@ -85,7 +85,7 @@ class SeenScores:
         if not new.sum():
             return _no_share("there is no row in which anything is known")
         posterior = self._posteriors(new)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         p, u = (_mean_draws(counts, posterior, rng) for counts in (self.positive, self.unlabelled))
         k, error = _mixes(p, u, _mean_draws(new, posterior, rng, self._half_of_each()))
         if np.isnan(k[0]):

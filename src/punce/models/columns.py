@@ -13,8 +13,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from punce.columns.given import plain_rows
-from punce.columns.kinds import did_you_mean, first_of
-from punce.errors import InputError
+from punce.columns.kinds import did_you_mean
+from punce.errors import InputError, first_of
 
 _SHOWN = 8
 _NAME_IN_MATRIX = re.compile(r"x\d+")  # the names that the columns of a matrix get

@@ -16,7 +16,7 @@ from punce.encoders import Encoder
 from punce.encoders.precision import fast_convolutions
 from punce.errors import InputError
 from punce.labels import NEGATIVE, Labels
-from punce.losses import ContrastiveLoss, build_loss
+from punce.losses import LOSSES, ContrastiveLoss, build_loss
 from punce.models.known_rows import known_share
 from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Floats, under
 from punce.risks import RISKS, VPU, Risk, build_risk
@@ -35,9 +35,11 @@ _ROWS_SEEN = 900_000  # what an automatic number of epochs aims at: 15 epochs of
 _PN_SHARE = 0.5  # see probe_config
 
 
-def check_head(risk: Any) -> None:
-    """Refuse what is neither a risk nor an algorithm."""
-    if not isinstance(risk, Risk) and not (isinstance(risk, str) and risk in ("auto", *HEADS)):
+def check_objects(loss: Any, risk: Any) -> None:
+    """Refuse what is neither a name, at which ``punce.options`` looks, nor a loss or a risk; also their classes."""
+    if not (loss is None or isinstance(loss, str | ContrastiveLoss)):
+        raise InputError(f"loss must be one of {sorted(LOSSES)}, a loss object or None, got {loss!r}")
+    if not isinstance(risk, str | Risk):
         raise InputError(f"risk must be one of {sorted(HEADS)} or a risk object, got {risk!r}")
 
 
@@ -145,8 +147,6 @@ def drawn_by_weight(labels: Labels, weights: Floats, seed: int) -> npt.NDArray[n
 
 def _training_config(settings: FitSettings, n_rows: int) -> EpochConfig:
     """Which stage trains encoder and head, and how."""
-    if settings.risk == "pupl":
-        raise InputError("risk 'pupl' is a head on frozen features: use it with a loss and transfer='probe'")
     stage = settings.risk if settings.risk in ("selfpu", "vpu") else "finetune"
     common: dict[str, Any] = {
         "epochs": settings.epochs_of(stage) or automatic_epochs(n_rows),

@@ -363,9 +363,10 @@ def view_for(x: Tensor) -> dict[str, Any]:
 
 
 def encoder_for(x: Tensor, name: str) -> dict[str, Any]:
-    """What builds the encoder for these inputs. "auto": an MLP, or for colour images a small AllConv."""
+    """What builds the encoder for these inputs. "auto": an MLP, or for colour images a small convolutional network."""
     if name == "auto":
-        name = "allconv" if x.dim() == 4 and x.shape[1] == 3 else "mlp"
+        is_coloured = x.dim() == 4 and x.shape[1] == 3
+        name = ("allconv" if x.shape[2] == x.shape[3] else "resnet18") if is_coloured else "mlp"
     if name not in ENCODERS or name == "transformer":  # which reads texts
         raise InputError(f"encoder must be 'auto', one of {sorted(ENCODERS)} or an Encoder, got {name!r}")
     takes_width = "width" in signature(ENCODERS[name]).parameters  # Identity and Linear have none

@@ -57,11 +57,11 @@ class SentenceVectors:
         self._mean, self._scale = whole.mean(0), torch.where(scale > 1e-6, scale, 1.0)
         return self
 
-    def vectors(self, texts: list[str], *, progress: bool = False) -> Any:
+    def vectors(self, texts: list[str]) -> Any:
         """Standardised embeddings in the order of the texts. Shape: n texts -> float32 (n, D)."""
         new = list(dict.fromkeys(text for text in texts if text not in self._known))
         known = self._known | {text: len(self._rows) + i for i, text in enumerate(new)}
-        rows = torch.cat([self._rows, self.encoder.embed(new, progress=progress)]) if new else self._rows
+        rows = torch.cat([self._rows, self.encoder.embed(new)]) if new else self._rows
         chosen = rows[torch.tensor([known[text] for text in texts], dtype=torch.int64)]
         vectors: np.ndarray[Any, np.dtype[np.float32]] = ((chosen - self._mean) / self._scale).numpy()
         return vectors

@@ -47,7 +47,7 @@ class WordVectors:
             self._components = torch.from_numpy(svd.components_.astype(np.float64))
         return self
 
-    def vectors(self, texts: list[str], *, progress: bool = False) -> Any:
+    def vectors(self, texts: list[str]) -> Any:
         """Unit rows. Shape: n texts -> float32 (n, 256)."""
         return normalize(self.counts(texts) @ self._components.numpy().T).astype(np.float32)
 

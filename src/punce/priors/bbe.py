@@ -52,6 +52,9 @@ class BBE(PriorEstimator):
         require_at_least(self, bootstrap=1)
         if self.z <= 0 or not 0 < self.delta < 1:
             raise InputError(f"BBE needs z > 0 and 0 < delta < 1, got {self.z}, {self.delta}")
+        idle = "delta" if self.penalty == "wilson" else "z"
+        if getattr(self, idle) != getattr(BBE, idle):
+            raise InputError(f"{idle}={getattr(self, idle)} has no effect with penalty={self.penalty!r}; leave it out")
 
     def estimate(self, sample: Sample, rng: np.random.Generator) -> RawEstimate:
         """The share of positives among the unlabelled rows of `sample`."""

@@ -200,9 +200,8 @@ def _without_constants(values: Float32) -> Rows:
         )
     if useful.all():
         return Rows(values, np.zeros(len(useful), dtype=bool))
-    dropped = int((~useful).sum())
-    notes = (f"{dropped} constant or empty columns were left out",) if dropped else ()
-    return Rows(values[:, useful], np.zeros(int(useful.sum()), dtype=bool), notes)
+    said = number_of(int((~useful).sum()), "constant or empty column was", "constant or empty columns were")
+    return Rows(values[:, useful], np.zeros(int(useful.sum()), dtype=bool), (f"{said} left out",))
 
 
 def _quantile_codes(rows: Rows) -> Float32:

@@ -119,8 +119,8 @@ def _labelled_above(scores: Scores, pooled: Float) -> Float:
 
 
 @cache
-def shapes(count: int = _SHAPES) -> Float:
-    """Q at EDGES for `count` shapes that fill the assumed space evenly. Shape (count, len(EDGES)).
+def shapes() -> Float:
+    """Q at EDGES for shapes that fill the assumed space evenly. Shape (S, len(EDGES)).
 
     Negatives lie 0.2 to 5.2 standard deviations of the positives below them (AUC 0.56 to 1, a quarter of them below
     0.81), with a spread of their own, mostly a smaller one. Three in ten shapes have a second, mostly small group in
@@ -129,7 +129,7 @@ def shapes(count: int = _SHAPES) -> Float:
     fitted to the design sets of benchmarks/open_tables.py, some with most of their columns left out.
     """
     # Kronecker sequence of the square roots of primes: even, the same on every machine, and no seed to choose.
-    x = np.modf(0.5 + np.arange(count)[:, None] * np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0]))[0].T
+    x = np.modf(0.5 + np.arange(_SHAPES)[:, None] * np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0]))[0].T
     x = np.clip(x, 1e-3, 1.0 - 1e-3)
     distance = 0.2 + 5.0 * x[0] ** 1.2
     nearer = np.minimum(0.8, distance) + np.maximum(distance - 0.8, 0.0) * x[1]

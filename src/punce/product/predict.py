@@ -44,6 +44,7 @@ _USUAL, _OUTSIDE, _UNKNOWN = "usual", "outside", "unknown"
 _MOST_IMAGES = 2048
 _EXAMPLES = re.compile(r",? (?:e\.g\.|such as) ")
 _COUNTED = re.compile(r"[\d,]+|\b(?:values?|is|are|counts?)\b")
+_LATER = " (and in "
 _OF_COLUMNS = re.compile(r"[\d,]+ columns? ")
 _NEAR = 1e-3  # a share of exactly 0 or 1 would make every probability so
 
@@ -305,7 +306,7 @@ class _Notes:
             yield
         warned = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         for text in dict.fromkeys([*batch.notes, *warned]):
-            about = _subject(text)
+            about = subject(text)
             self._first.setdefault(about, (f"rows {start:,} to {start + len(batch) - 1:,}: ", text))
             self._batches[about] += 1
         self._all += 1
@@ -319,11 +320,11 @@ class _Notes:
         n = self._batches[about]
         if n == self._all and (n == 1 or _OF_COLUMNS.match(text)):
             return text
-        return rows + text + (f" (and in {number_of(n - 1, 'later batch', 'later batches')})" if n > 1 else "")
+        return rows + text + (f"{_LATER}{number_of(n - 1, 'later batch', 'later batches')})" if n > 1 else "")
 
 
-def _subject(note: str) -> str:
-    """What a note is about, without its counts and examples, which differ between batches."""
-    where, _, what = note.partition(":")  # of a column; it may have more than one note
+def subject(note: str) -> str:
+    """What a note is about, without its counts and examples, which differ between batches and parts."""
+    where, _, what = note.partition(_LATER)[0].partition(":")  # of a column; it may have more than one note
     what = _EXAMPLES.split(what)[0]
     return where.lstrip("0123456789,") + _COUNTED.sub("", what)

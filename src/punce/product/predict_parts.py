@@ -24,8 +24,8 @@ from punce import __version__
 from punce.classifier import PUClassifier
 from punce.data.reading_options import was_asked
 from punce.data.tables import open_table
-from punce.errors import InputError
-from punce.product.predict import Found, NewFile, PredictOutcome, load_model
+from punce.errors import InputError, number_of
+from punce.product.predict import Found, NewFile, PredictOutcome, load_model, subject
 from punce.product.score_file import SCHEMA
 from punce.storage.files import replacing
 from punce.storage.parts import fingerprint, folder_of, has_parts, part_files
@@ -198,10 +198,10 @@ def _notes(said: list[tuple[Path, list[str]]]) -> tuple[str, ...]:
     for part, lines in said:
         for line in lines:
             where, _, text = line.partition(": ") if line.startswith("rows ") else ("", "", line)
-            about = text.partition(":")[0].lstrip("0123456789,")
+            about = subject(text)
             first.setdefault(about, f"{part.name}{', ' if where else ''}{where}: {text}")
             parts[about] = parts.get(about, 0) + 1
     return tuple(
-        text + (f" (and in {parts[about] - 1:,} other parts)" if parts[about] > 1 else "")
+        text + (f" (and in {number_of(parts[about] - 1, 'other part', 'other parts')})" if parts[about] > 1 else "")
         for about, text in first.items()
     )

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from punce.errors import InputError
+from punce.judging.estimates import CONFIDENCE
 from punce.judging.ranking import checked_column, prior_draws
 from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-9
+_HALF_GRID = 30  # numbers of rows of a review curve, in geometric and in equal steps
 _SHIFT = 0.1  # how much lower or higher the prior is in the other rows of the table
 
 
@@ -41,8 +43,6 @@ def review_curve(
     *,
     n_rows: int | None = None,
     prior_interval: tuple[float, float] | None = None,
-    points: int = 60,
-    confidence: float = 0.9,
     draws: int = 400,
     random_state: int = 0,
 ) -> ReviewCurve:
@@ -51,26 +51,26 @@ def review_curve(
     With q the share of U above a score and t(q) the share of P above it, recall = t and precision = π·t/q, kept
     within what q and π allow. t is the least concave majorant of the empirical curve (positives thin out down the
     list), without which the top of the list would read 0 or 100 % by chance. The band draws t and q from their Jeffreys
-    posteriors, and π within `prior_interval` (of the same `confidence`) when that is given.
+    posteriors, and π within `prior_interval` when that is given; all intervals are 90 % ones.
     """
     p, u = checked_column(p_heldout, "p_heldout"), checked_column(u_scores, "u_scores")
     prior = check_prior(prior, open_interval=True)
     n = len(u) if n_rows is None else int(n_rows)
     if n < 1:
         raise InputError(f"n_rows must be at least 1, got {n_rows}")
-    rows = _review_grid(n, points)
+    rows = _review_grid(n)
     share = rows / n
     rng = np.random.default_rng(random_state)
     # A known prior is drawn too (as itself), so that knowing it leaves the draws of t and q what they are.
-    priors = prior_draws(prior, prior_interval or (prior, prior), confidence, draws, rng)[:, None]
+    priors = prior_draws(prior, prior_interval or (prior, prior), CONFIDENCE, draws, rng)[:, None]
     drawn_t, drawn_q = _jeffreys_draws(share, p, u, draws, rng)
     recall = np.vstack([_recall_at(share, p, u), drawn_t])
     called = np.vstack([share, drawn_q])
     # Positives above the cut, as a share of U: at most π and the share above the cut, at least what exceeds the
     # share below the cut.
     hits = np.clip(priors * recall, np.maximum(0.0, called + priors - 1.0), np.minimum(called, priors))
-    precision, found = _intervals(hits / called, confidence), _intervals(hits / priors, confidence)
-    return ReviewCurve(tuple(rows.tolist()), precision, found, n, confidence)
+    precision, found = _intervals(hits / called), _intervals(hits / priors)
+    return ReviewCurve(tuple(rows.tolist()), precision, found, n, CONFIDENCE)
 
 
 def prior_sensitivity(
@@ -156,18 +156,18 @@ def _turns_up(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
     return bool((y[b] - y[a]) * (x[c] - x[a]) <= (y[c] - y[a]) * (x[b] - x[a]))
 
 
-def _review_grid(n: int, points: int) -> npt.NDArray[np.int64]:
+def _review_grid(n: int) -> npt.NDArray[np.int64]:
     """Whole numbers of rows up to n, finer at the top of the list where the decision is made."""
     # Half of the points in geometric steps, half in equal steps.
-    fine = np.geomspace(1, n, points // 2) if n > 1 else np.array([1.0])
-    even = np.linspace(1, n, points - points // 2)
+    fine = np.geomspace(1, n, _HALF_GRID) if n > 1 else np.array([1.0])
+    even = np.linspace(1, n, _HALF_GRID)
     return np.unique(np.round(np.concatenate([fine, even])).astype(np.int64))
 
 
-def _intervals(draws: Floats, confidence: float) -> tuple[Interval, ...]:
+def _intervals(draws: Floats) -> tuple[Interval, ...]:
     """Row 0 is the estimate, the rest are draws; every interval holds its estimate. Shape: (1 + B, K)."""
     value = draws[0]
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     # Quantiles of draws need not hold the estimate, because the estimate is smoothed.
     low, high = np.minimum(low, value), np.maximum(high, value)
     stacked = np.round(np.stack([value, low, high], axis=1), 5).tolist()

@@ -59,6 +59,8 @@ class PvU(Risk):
         self.correction: Correction = correction
         self.surrogate = find_surrogate(surrogate)
         self.target_share = check_prior(target_share, "target_share")
+        if self.target_share and correction != "threshold":
+            raise InputError(f"target_share moves the cut of correction='threshold'; {correction!r} has no use for it")
         if correction == "threshold" and prior is None:
             raise InputError("PvU(correction='threshold') needs prior= to know where to cut")
         if correction == "threshold" and self.surrogate.name != "logistic":

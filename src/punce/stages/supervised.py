@@ -34,7 +34,7 @@ class SupervisedConfig:
 def supervised(
     features: Tensor,
     labels: Labels,
-    config: SupervisedConfig,
+    config: SupervisedConfig = SupervisedConfig(),  # noqa: B008  frozen
     *,
     observer: Callable[[LinearHead], Mapping[str, float] | None] | None = None,
 ) -> LinearHead:

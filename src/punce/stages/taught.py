@@ -74,7 +74,11 @@ class Lesson:
 
 
 def learn_from_teacher(
-    encoder: Encoder, view: SmallImageView, lesson: Lesson, config: TaughtConfig, **outputs: Unpack[Outputs]
+    encoder: Encoder,
+    view: SmallImageView,
+    lesson: Lesson,
+    config: TaughtConfig = TaughtConfig(),  # noqa: B008  frozen
+    **outputs: Unpack[Outputs],
 ) -> LinearHead:
     """Train `encoder` in place and return the head on its features of ``view.clean``."""
     check_call("learn_from_teacher", config, TaughtConfig, outputs, Outputs)

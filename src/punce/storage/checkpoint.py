@@ -259,7 +259,7 @@ def _read_regular(path: Path, most: int) -> bytes:
 # Nested state -----------------------------------------------------------------------------------------------------
 
 
-def flatten_state(state: Any, prefix: str = "state") -> tuple[dict[str, Tensor], dict[str, Any]]:
+def flatten_state(state: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Split nested state into tensors by name and a JSON tree; :func:`unflatten_state` puts it together exactly.
 
     Takes dicts with any plain keys, lists, tuples, None, bool, int of any size, float (also NaN and infinite), NumPy's
@@ -267,7 +267,7 @@ def flatten_state(state: Any, prefix: str = "state") -> tuple[dict[str, Tensor],
     ``torch.Generator.get_state()``.
     """
     tensors: dict[str, Tensor] = {}
-    return tensors, _encode(state, prefix, tensors)
+    return tensors, _encode(state, "state", tensors)
 
 
 def unflatten_state(tensors: dict[str, Tensor], tree: dict[str, Any]) -> Any:

@@ -52,7 +52,7 @@ def labels(n: int = ROWS) -> np.ndarray[Any, Any]:
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "table": (table, {}),
     "table_network": (table, {"encoder": "mlp", "epochs": 1}),
-    "words": (texts, {"encoder": "tfidf", "epochs": 1}),
+    "words": (texts, {"encoder": "tfidf", "loss": "punce", "risk": "nnpu", "epochs": 1}),
 }
 
 
@@ -61,7 +61,7 @@ def _make_small(classifier: PUClassifier) -> None:
     network = classifier._route._model._network
     spec = network._encoder_spec
     spec["options"]["width"] = 0.004
-    network._encoder = build_encoder(spec).eval()
+    network._encoder = build_encoder(spec["name"], **spec["options"]).eval()
 
 
 def main() -> None:

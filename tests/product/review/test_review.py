@@ -25,21 +25,28 @@ from punce.product.review.job import (
     finding,
     gain,
     is_reached,
+    new_verdicts,
     open_to,
     progress_to,
     state_of,
-    take_verdicts,
     why_no_audit,
 )
 from punce.product.review.page import judged_by_people
 from punce.product.review.refit import reviewed_rows
-from punce.product.review.run import scored_run
+from punce.product.review.run import ScoredRun, scored_run
 from punce.product.review.store import Before, ReviewFolder, Verdict
 from punce.report import ReportContent
 from punce.report.content import Interval
 from tests.copies import punce_command
 
 from .runs import filled_in, finished_run, truth_of, write_table
+
+
+def take_verdicts(scored: ScoredRun, files: list[Path], who: str | None) -> tuple[int, list[str]]:
+    """As the command takes them: how many were new, and what was not usable."""
+    new, problems = new_verdicts(scored, files, who)
+    ReviewFolder(scored.folder).append(new)
+    return len(new), problems
 
 
 def reviewed(run: Path, n_rows: int = 60) -> State:
@@ -264,7 +271,13 @@ def test_a_refit_of_a_refit_rests_on_the_labels_and_on_all_verdicts_once(run: Pa
 
 
 @pytest.mark.parametrize(
-    ("change", "why"), [("value", "1 reviewed row has changed"), ("label", "labels"), ("row", "rows")]
+    ("change", "why"),
+    [
+        ("a", "1 reviewed row has changed"),
+        ("label", "labels"),
+        ("name", "1 row has another name than in"),
+        ("row", "rows"),
+    ],
 )
 def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, why: str) -> None:
     state = reviewed(run)
@@ -273,7 +286,7 @@ def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, 
     if change == "row":
         frame = frame.iloc[:-1]
     else:
-        frame.loc[row, "a" if change == "value" else "label"] = 1
+        frame.loc[row, change] = "other" if change == "name" else 1
     frame.to_csv(tmp_path / "table.csv", index=False)
     source = DataOptions(str(tmp_path / "table.csv"), "label", id="name")
     with pytest.raises(InputError, match=why):

@@ -46,9 +46,9 @@ class Embedding:
     points: npt.NDArray[np.float64]
     is_positive: npt.NDArray[np.bool_]
 
-    def purity(self, neighbours: int = 10) -> float:
-        """Mean share of a point's nearest neighbours that are of its class."""
-        k = min(neighbours, len(self.points) - 1)
+    def purity(self) -> float:
+        """Mean share of a point's ten nearest neighbours that are of its class."""
+        k = min(10, len(self.points) - 1)
         _, nearest = cKDTree(self.points).query(self.points, k=k + 1)
         others = np.asarray(nearest)[:, 1:]  # the nearest point is the point itself
         return float((self.is_positive[others] == self.is_positive[:, None]).mean())

@@ -115,12 +115,12 @@ def common_seeds(group: Mapping[K, BySeed]) -> set[int]:
     return set()
 
 
-def holm(p_values: Mapping[Hashable, float], level: float = 1 - LEVEL) -> set[Hashable]:
-    """Names rejected by Holm's step-down procedure: the k-th smallest p against level / (m − k + 1)."""
+def holm(p_values: Mapping[Hashable, float]) -> set[Hashable]:
+    """Names rejected by Holm's step-down procedure: the k-th smallest p against (1 − LEVEL) / (m − k + 1)."""
     rejected: set[Hashable] = set()
     ordered = sorted(p_values.items(), key=lambda item: item[1])
     for k, (name, p) in enumerate(ordered):  # k counts from 0 here
-        if p >= level / (len(ordered) - k):
+        if p >= (1 - LEVEL) / (len(ordered) - k):
             break
         rejected.add(name)
     return rejected

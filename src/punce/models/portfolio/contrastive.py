@@ -18,10 +18,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from punce.encoders import Encoder, build_encoder, row_options
+from punce.encoders import Encoder, build_encoder
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.models.heads import batch_size, trained_fast
+from punce.models.network import encoder_for, view_for
 from punce.models.portfolio.costs import affordable_epochs, can_be_halved, expected, reduced
 from punce.models.portfolio.memorised import (
     EpochWatch,
@@ -66,11 +67,7 @@ class Recipe:
         if x.dim() == 2:
             options = {"in_features": x.shape[1], "width": 0.05}
             return cls({"name": "mlp", "options": options}, "embedding", ("scl",), 100_000)
-        is_coloured, is_square = x.shape[1] == 3, x.shape[2] == x.shape[3]
-        name, width = ("allconv" if is_square else "resnet18", 0.25) if is_coloured else ("mlp", 0.2)
-        options = {**row_options(name, tuple(x.shape[1:])), "width": width}
-        view = "crop_flip_colour" if is_coloured else "digit"
-        return cls({"name": name, "options": options}, view, ("punce",), 900_000)
+        return cls(encoder_for(x, "auto"), view_for(x)["name"], ("punce",), 900_000)
 
     @classmethod
     def affordable(cls, x: Tensor) -> tuple[Recipe, int, int]:

@@ -18,7 +18,7 @@ from punce.models.heads import drawn_by_weight
 from punce.models.known_rows import known_share
 from punce.models.portfolio.logistic import logistic, soft_targets, solved, weighted_logistic
 from punce.models.portfolio.problem import Flags, Floats, HeadProblem, Linear, Values, linear
-from punce.models.portfolio.ridge import Ridge
+from punce.models.ridge import Ridge
 from punce.models.tabular.kernel import Basis, best_basis, radial
 from punce.models.tabular.trees import Rows, Trees, forest_trees
 from punce.risks import NNPU

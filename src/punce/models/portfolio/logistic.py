@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from punce.judging.ranking import auc_between
 from punce.models.portfolio.problem import Floats, HeadProblem, Linear, linear
-from punce.models.portfolio.ridge import STEEPNESS, TINY, chances
+from punce.models.ridge import STEEPNESS, TINY, chances
 
 _PENALTIES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0)
 _INNER_FOLDS = 3

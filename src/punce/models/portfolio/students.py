@@ -23,8 +23,8 @@ from punce.models.portfolio.heads import KERNEL_WIDTHS, Head, HeadProblem, kerne
 from punce.models.portfolio.logistic import taught_logistic
 from punce.models.portfolio.problem import Floats, linear
 from punce.models.portfolio.readers import Given
-from punce.models.portfolio.ridge import TINY, regressed
 from punce.models.portfolio.weighing import candidate_weights, row_chances, trust_in, weighed_sum
+from punce.models.ridge import TINY, regressed
 from punce.models.route import FitSettings
 from punce.models.tabular.kernel import Basis, radial
 from punce.models.tabular.weighing import judging_rows

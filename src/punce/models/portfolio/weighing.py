@@ -13,7 +13,7 @@ import numpy as np
 
 from punce.judging.ranking import auc_between
 from punce.labels import POSITIVE, UNLABELLED, Labels
-from punce.models.portfolio.ridge import STEEPNESS, TINY, chances
+from punce.models.ridge import STEEPNESS, TINY, chances
 from punce.models.tabular.trees import Floats, Rows
 from punce.models.tabular.weighing import cross_fitted as _cross_fitted
 from punce.models.tabular.weighing import member_weights, weights_alone

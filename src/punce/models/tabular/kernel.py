@@ -19,7 +19,7 @@ from punce.columns.dense import DenseColumns
 from punce.columns.stored import StoredArrays
 from punce.errors import InputError
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
-from punce.models.portfolio.ridge import TINY, Ridge
+from punce.models.ridge import TINY, Ridge
 from punce.models.route import under
 from punce.models.tabular.steps import Step
 from punce.models.tabular.teachers import Lesson, telling_columns

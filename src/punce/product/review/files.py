@@ -15,7 +15,7 @@ from punce.data import UserData
 from punce.data.image_files import ImageFiles
 from punce.data.pictures import Pixels, decode
 from punce.data.tables import open_table, read_frame
-from punce.errors import InputError, number_of
+from punce.errors import InputError, first_of, number_of
 from punce.product.review.store import NO, UNSURE, YES, DrawnRow, Verdict
 from punce.report.rows import as_image
 from punce.storage.files import as_argument, existing, replacing, write_text
@@ -25,7 +25,6 @@ _YES = {"yes", "y", "1", "true", "t", "positive", "pos", "+", "x", "wahr", "vrai
 _NO = {"no", "n", "0", "-1", "false", "f", "negative", "neg", "-", "falsch", "faux", "nein", "non"}
 _UNSURE = {"unsure", "u", "?", "maybe", "unknown", "nan", "none", "na", "n/a"}
 _OWN = ("key", "id", "verdict", "probability")
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -123,10 +122,10 @@ def read_verdicts(path: Path, drawn: dict[str, DrawnRow], who: str | None) -> Ve
     problems = [f"{path}: {text}" for text in (*lost, *found.problems)]
     if others:
         are = number_of(len(others), "row is", "rows are")
-        problems.append(f"{path}: {are} of another review ({_few(others)}), left out")
+        problems.append(f"{path}: {are} of another review ({first_of(others)}), left out")
     if unknown:
         are = number_of(len(unknown), "key is", "keys are")
-        problems.append(f"{path}: {are} not known here ({_few(unknown)}), left out")
+        problems.append(f"{path}: {are} not known here ({first_of(unknown)}), left out")
     if not own:
         why = problems[0] if problems else f"every verdict of {path} is empty"
         raise InputError(f"no verdict was taken: {why}")
@@ -154,10 +153,10 @@ def _with_keys(frame: pd.DataFrame, drawn: dict[str, DrawnRow]) -> tuple[pd.Data
     double = [name for name in names if len(by_id.get(name, ())) > 1]
     lost = []
     if unknown:
-        lost.append(f"{number_of(len(unknown), 'id is', 'ids are')} not in this review ({_few(unknown)}), left out")
+        lost.append(f"{number_of(len(unknown), 'id is', 'ids are')} not in this review ({first_of(unknown)}), left out")
     if double:
         they = number_of(len(double), "id names", "ids name")
-        lost.append(f"{they} several rows ({_few(double)}); keep the column key")
+        lost.append(f"{they} several rows ({first_of(double)}); keep the column key")
     keys = [by_id[name][0] if len(by_id.get(name, ())) == 1 else None for name in names]
     kept = frame.assign(key=pd.Series(keys, index=frame.index, dtype=object))
     return kept[kept["key"].notna()], lost
@@ -194,7 +193,9 @@ def _verdicts_in(frame: pd.DataFrame, who: str) -> VerdictFile:
     clear = {key: words - {UNSURE} or {UNSURE} for key, words in said.items()}
     double = [key for key, words in clear.items() if len(words) > 1]
     if double:
-        problems.append(f"{number_of(len(double), 'row has', 'rows have')} both yes and no ({_few(double)}), left out")
+        problems.append(
+            f"{number_of(len(double), 'row has', 'rows have')} both yes and no ({first_of(double)}), left out"
+        )
     verdicts = [Verdict(key, next(iter(words)), who) for key, words in clear.items() if len(words) == 1]
     return VerdictFile(verdicts, problems)
 
@@ -213,11 +214,6 @@ def _word(cell: Any) -> str:
 
 def _meaning(word: str) -> str | None:
     return YES if word in _YES else NO if word in _NO else UNSURE if word in _UNSURE else None
-
-
-def _few(names: list[str]) -> str:
-    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def image_of(data: UserData, row: int, largest: int) -> Image.Image | None:

@@ -114,9 +114,9 @@ def quantity_of(name: str) -> Quantity:
     raise InputError(f"--for must be one of {', '.join(QUANTITIES)}, got {name!r}")
 
 
-def state_of(run: ScoredRun, folder: ReviewFolder | None = None) -> State | None:
+def state_of(run: ScoredRun) -> State | None:
     """The review of a run as it stands; None before the first draw."""
-    folder = folder or ReviewFolder(run.folder)
+    folder = ReviewFolder(run.folder)
     plan = folder.plan()
     if plan is None:
         return None
@@ -230,15 +230,8 @@ def write_open_rows(state: State, data: UserData, path: Path, *, show_probabilit
     write_rows(path, state.open, data, shown if show_probability else None)
 
 
-def take_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tuple[int, list[str]]:
-    """Keep what is usable in the files; how many verdicts were new, and a line for each thing that was not usable."""
-    new, problems = new_verdicts(run, files, who)
-    ReviewFolder(run.folder).append(new)
-    return len(new), problems
-
-
 def new_verdicts(run: ScoredRun, files: Sequence[Path], who: str | None) -> tuple[list[Verdict], list[str]]:
-    """What :func:`take_verdicts` would keep, and what it would say; nothing is written."""
+    """The verdicts of the files that are not kept yet, and a line for each thing that is not usable; writes nothing."""
     folder = ReviewFolder(run.folder)
     plan = folder.plan()
     if plan is None:

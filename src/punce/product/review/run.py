@@ -15,7 +15,7 @@ import pandas as pd
 from punce.data import UserData
 from punce.data.image_files import ImageFiles
 from punce.data.row_hashes import hash_array, hash_bytes, hash_table
-from punce.errors import InputError, first_line
+from punce.errors import InputError, first_line, number_of
 from punce.judging.estimates import Estimate
 from punce.judging.sampling import Flags, Floats, Ints, Quantity
 from punce.labels import UNLABELLED, Labels
@@ -209,7 +209,8 @@ def check_same(data: UserData, run: ScoredRun, asked: Mapping[str, Any]) -> None
     changed = [name for row, name in zip(run.rows, run.ids, strict=True) if str(data.ids[int(row)]) != name]
     if changed:
         mend = _mend(run, asked, "id")
-        raise InputError(f"{len(changed)} rows of {data.source} have other names than in {run.folder}{mend}")
+        have = number_of(len(changed), "row has another name", "rows have other names")
+        raise InputError(f"{data.source}: {have} than in {run.folder}{mend}")
 
 
 def _mend(run: ScoredRun, asked: Mapping[str, Any], *names: str) -> str:

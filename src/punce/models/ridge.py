@@ -70,14 +70,12 @@ class _Spectrum:
 class Ridge:
     """Ridge regression on given features; `auc` is that of the best penalty.
 
-    Shape: features (n, M), weights (n,) with sum 1, is_p (n,), truths (n,) of {1, 0, −1} or None.
+    Shape: features (n, M), weights (n,) with sum 1, is_p (n,), truths (n,) of {1, 0, −1}.
     """
 
-    def __init__(
-        self, features: Floats, weights: Floats, is_p: Flags, truths: npt.NDArray[np.int8] | None = None
-    ) -> None:
-        self._is_known = is_p if truths is None else is_p | (truths != 0)
-        self._start = (is_p if truths is None else is_p | (truths > 0)).astype(np.float64)
+    def __init__(self, features: Floats, weights: Floats, is_p: Flags, truths: npt.NDArray[np.int8]) -> None:
+        self._is_known = is_p | (truths != 0)
+        self._start = (is_p | (truths > 0)).astype(np.float64)
         self._on = _Spectrum(features, weights)
         self.auc, self._inverse = -1.0, self._on.inverses[0]
         for inverse in self._on.inverses:
