@@ -148,8 +148,9 @@ def test_columns_can_be_kept_where_rows_are_drawn(parts: Path, tmp_path: Path) -
     assert outcome.classifier.feature_names_in_.tolist() == ["a", "b"]
     assert outcome.classifier.metrics_.population.accuracy == outcome.classifier.metrics_.unlabelled.accuracy
     # all rows of the file are in the ranked list, so a review draws from all of them
-    reviewed = CliRunner().invoke(app, ["review", str(tmp_path / "run"), "--rows", "40"])
-    assert f"drew 40 of {N - LABELLED:,} unlabelled rows" in reviewed.output
+    reviewed = CliRunner().invoke(app, ["review", str(tmp_path / "run"), "--rows", "1100"])
+    assert f"drew 1,100 of {N - LABELLED:,} unlabelled rows" in reviewed.output
+    assert "0 rows judged, 1,100 open" in reviewed.output
     drawn_rows = outcome.data.drawn.rows if outcome.data.drawn else []
     judged = pd.read_csv(tmp_path / "run" / "review" / "review.csv")
     assert not set(judged["id"]) <= set(drawn_rows)
