@@ -18,6 +18,7 @@ from punce.data.drawn import draw
 from punce.errors import InputError
 from punce.product.fit import DataOptions, ModelOptions, run_fit
 from punce.product.plan import RunOptions, plan_fit
+from punce.report import ReportContent
 from tests.product.parts import local_cluster, rows
 
 pytestmark = pytest.mark.usefixtures("quick_tables")
@@ -126,6 +127,7 @@ def test_every_row_is_scored_and_the_run_says_what_was_drawn(parts: Path, tmp_pa
     assert "all 150 labelled rows, 750 of 2,850 unlabelled rows" in (run / "MODEL_CARD.md").read_text()
     assert "every row is scored" in (run / "report.html").read_text()
     assert "of 750 drawn unlabelled rows are positive" in (run / "report.html").read_text().replace("\u00a0", " ")
+    assert ReportContent.read(run / "report.json").review.of == len(listed)  # of which a person reviews the top rows
     # 150 of 900 drawn rows are labelled, of the file 150 of 3,000: what rests on that is told for the file.
     numbers = json.loads((run / "metrics.json").read_text())
     positives = LABELLED + 0.25 * (N - LABELLED)
@@ -146,8 +148,9 @@ def test_columns_can_be_kept_where_rows_are_drawn(parts: Path, tmp_path: Path) -
     assert outcome.classifier.feature_names_in_.tolist() == ["a", "b"]
     assert outcome.classifier.metrics_.population.accuracy == outcome.classifier.metrics_.unlabelled.accuracy
     # all rows of the file are in the ranked list, so a review draws from all of them
-    reviewed = CliRunner().invoke(app, ["review", str(tmp_path / "run"), "--rows", "40"])
-    assert f"drew 40 of {N - LABELLED:,} unlabelled rows" in reviewed.output
+    reviewed = CliRunner().invoke(app, ["review", str(tmp_path / "run"), "--rows", "1100"])
+    assert f"drew 1,100 of {N - LABELLED:,} unlabelled rows" in reviewed.output
+    assert "0 rows judged, 1,100 open" in reviewed.output
     drawn_rows = outcome.data.drawn.rows if outcome.data.drawn else []
     judged = pd.read_csv(tmp_path / "run" / "review" / "review.csv")
     assert not set(judged["id"]) <= set(drawn_rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from PIL import Image
 from scipy.stats import norm
 
 from punce.errors import InputError
+from punce.report import pieces
+from punce.report.content import GOALS, ReviewCurve
 from punce.report.pieces import prior_sensitivity, review_curve, score_histogram
 from punce.report.rows import lay_out, map_rows, row_map, thumbnail, thumbnail_sheet, top_rows
 
@@ -46,6 +49,24 @@ def test_review_curve_keeps_its_promises(p: np.ndarray, u: np.ndarray, prior: fl
         assert 0 <= interval.low <= interval.value <= interval.high <= 1  # type: ignore[operator]
     # The same positives, counted both ways.
     assert np.allclose(precision * rows, recall * prior * len(u), atol=1e-4 * len(u))
+
+
+def curve_on_grid(p: np.ndarray, u: np.ndarray, prior: float, half: int) -> ReviewCurve:
+    with patch.object(pieces, "_HALF_GRID", half):
+        return review_curve(p, u, prior, draws=1)
+
+
+@given(probabilities, probabilities, st.floats(0.01, 0.99))
+def test_the_fewest_rows_that_find_a_share_of_the_positives_are_in_the_curve(
+    p: np.ndarray, u: np.ndarray, prior: float
+) -> None:
+    """Steps of thirty rows, or of half as many again, told people to review up to half more rows than it takes."""
+    every, few = (curve_on_grid(p, u, prior, half) for half in (len(u), 1))
+    assert every.rows == tuple(range(1, len(u) + 1))
+    recall = np.array([interval.value for interval in every.recall], float)
+    for goal in GOALS:
+        rounded = {int(np.argmax(recall >= goal + room)) + 1 for room in (0.0, 1e-5)}
+        assert rounded & set(few.rows)
 
 
 @pytest.mark.parametrize(("n_p", "n_u", "prior"), [(20, 300, 0.2), (100, 1000, 0.05), (1000, 5000, 0.2)])

@@ -163,9 +163,9 @@ def _take(console: Terminal, scored: ScoredRun, new: Sequence[Verdict], problems
 def _draw(console: Terminal, scored: ScoredRun, quantity: Quantity, n_rows: int, seed: int) -> None:
     from punce.product.review.job import draw_rows
 
-    plan = draw_rows(scored, scored.data(), quantity, n_rows, seed)
-    drawn = len(plan.rounds[-1].drawn)
-    console.print(f"drew {drawn} of {len(scored.rows):,} unlabelled rows, {len(plan.rounds[-1].free)} strata", **_PLAIN)
+    made = draw_rows(scored, scored.data(), quantity, n_rows, seed).rounds[-1]
+    of = f"{len(scored.rows):,} unlabelled rows"
+    console.print(f"drew {len(made.drawn):,} of {of}, {len(made.free)} strata", **_PLAIN)
 
 
 def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probability: bool) -> None:
@@ -224,9 +224,9 @@ def _say(console: Terminal, scored: ScoredRun, goal: Goal | None) -> None:
 
 def _say_counts(console: Terminal, state: State) -> None:
     settled = state.settled
-    said = f"{number_of(len(settled.positive), 'row', 'rows')} judged, {len(state.open)} open"
+    said = f"{number_of(len(settled.positive), 'row', 'rows')} judged, {len(state.open):,} open"
     if settled.unsure:
-        said += f", {len(settled.unsure)} unsure (left out: taken to be like the others of their stratum)"
+        said += f", {len(settled.unsure):,} unsure (left out: taken to be like the others of their stratum)"
     console.print(said, **_PLAIN)
     if settled.disagreed:
         without = number_of(len(settled.disputed), "without a majority is", "without a majority are")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -126,9 +127,9 @@ def check_roles(table: TableFile, roles: Roles) -> None:
     for wanted in roles.all:
         if wanted not in table.names:
             raise no_column(wanted, table)
-    if len(set(roles.all)) != len(roles.all):
+    if twice := [repr(name) for name, times in Counter(roles.all).items() if times > 1]:
         raise InputError(
-            f"{table.path}: a column was named twice among label, id, text, drop and keep: {roles.all}; name it once"
+            f"{table.path}: named twice among label, id, text, drop and keep: {first_of(twice)}; name a column once"
         )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from punce.classifier import PUClassifier
 from punce.judging.estimates import CONFIDENCE
+from punce.judging.ranking import is_beyond_chance
 from punce.options import EXPLAINED
 from punce.report.content import ColumnImportance, Importances, RowReason
 from punce.report.words import number, shorten
@@ -27,9 +28,10 @@ _NAME, _VALUE = 60, 40
 def shown_importances(classifier: PUClassifier) -> Importances | None:
     """The columns that matter most; None where there are none to measure, or the scores tell nothing.
 
-    Of scores that tell nothing some column always seems to matter, by chance.
+    Of scores that tell nothing some column always seems to matter, by chance; a given share makes them tell no more.
     """
-    if not hasattr(classifier, "importances_") or classifier.metrics_.unknown:
+    p, u = (classifier.held_out_[name] for name in ("positive", "unlabelled"))
+    if not hasattr(classifier, "importances_") or classifier.metrics_.unknown or not is_beyond_chance(p, u):
         return None
     measured = classifier.importances_
     columns = tuple(

@@ -57,7 +57,8 @@ def report_content(
 ) -> ReportContent:
     """Everything the page shows; `map_of_rows` is what :func:`started_map` gave."""
     assert data.labels is not None
-    unknown, n_u = classifier.metrics_.unknown, int((data.labels == UNLABELLED).sum())
+    unknown = classifier.metrics_.unknown
+    listed = data.labels if data.drawn is None else data.drawn.labels  # the ranked list has every row of the file
     on_u = classifier.scores_[data.labels == UNLABELLED]
     return ReportContent(
         title=f"Positives in {PurePath(data.source).name}",
@@ -68,7 +69,7 @@ def report_content(
             classifier.threshold_, _rule_in_words(classifier.threshold), int((on_u >= classifier.threshold_).sum())
         ),
         histogram=_histogram(classifier) if are_held_out(classifier, data.labels) else None,  # it says that they are
-        review=_review(classifier, n_u),
+        review=_review(classifier, int((listed == UNLABELLED).sum())),
         importances=shown_importances(classifier),
         top=_top(classifier, data, X),
         unsure=_unsure(classifier, data, X) if data.kind == "image" else None,

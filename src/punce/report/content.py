@@ -141,6 +141,10 @@ class Histogram:
         _require(_rises(self.edges), "histogram.edges must rise")
 
 
+GOALS = (0.5, 0.8, 0.9, 0.95)
+"""Shares of the positives for which the page says how many rows to review."""
+
+
 @dataclass(frozen=True)
 class ReviewCurve:
     """What reviewing the `rows` highest-ranked of `of` unlabelled rows is expected to bring."""

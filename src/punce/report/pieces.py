@@ -15,7 +15,7 @@ import numpy.typing as npt
 from punce.errors import InputError
 from punce.judging.estimates import CONFIDENCE
 from punce.judging.ranking import checked_column, prior_draws
-from punce.report.content import Histogram, Interval, ReviewCurve, SensitivityRow
+from punce.report.content import GOALS, Histogram, Interval, ReviewCurve, SensitivityRow
 from punce.scenario import check_prior
 
 Floats = npt.NDArray[np.float64]
@@ -48,6 +48,8 @@ def review_curve(
 ) -> ReviewCurve:
     """Precision and recall when the k highest-ranked of `n_rows` unlabelled rows are reviewed, for a grid of k.
 
+    In the grid are the fewest rows that find each of :data:`~punce.report.content.GOALS`.
+
     With q the share of U above a score and t(q) the share of P above it, recall = t and precision = π·t/q, kept
     within what q and π allow. t is the least concave majorant of the empirical curve (positives thin out down the
     list), without which the top of the list would read 0 or 100 % by chance. The band draws t and q from their Jeffreys
@@ -58,13 +60,14 @@ def review_curve(
     n = len(u) if n_rows is None else int(n_rows)
     if n < 1:
         raise InputError(f"n_rows must be at least 1, got {n_rows}")
-    rows = _review_grid(n)
+    q, t = _concave_roc(p, u)
+    rows = np.union1d(_review_grid(n), _rows_to_find(np.array(GOALS), q, t, prior, n))
     share = rows / n
     rng = np.random.default_rng(random_state)
     # A known prior is drawn too (as itself), so that knowing it leaves the draws of t and q what they are.
     priors = prior_draws(prior, prior_interval or (prior, prior), CONFIDENCE, draws, rng)[:, None]
     drawn_t, drawn_q = _jeffreys_draws(share, p, u, draws, rng)
-    recall = np.vstack([_recall_at(share, p, u), drawn_t])
+    recall = np.vstack([np.interp(share, q, t), drawn_t])
     called = np.vstack([share, drawn_q])
     # Positives above the cut, as a share of U: at most π and the share above the cut, at least what exceeds the
     # share below the cut.
@@ -110,8 +113,8 @@ def _at_prior(p: Floats, u: Floats, everyone: Floats, prior: float, scale: float
     )
 
 
-def _recall_at(share: Floats, p: Floats, u: Floats) -> Floats:
-    """t(q) at each q of `share`, as a concave curve. Shape: (K,).
+def _concave_roc(p: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """Corners of t(q), from (0, 0) to (1, 1), as a concave curve. Shapes: (C,).
 
     A majorant flatters; half a row less of P and more of U above each score takes most of that back (simulated with
     20 to 1,000 held-out positives: bias of the precision at most 0.05 either way).
@@ -121,7 +124,16 @@ def _recall_at(share: Floats, p: Floats, u: Floats) -> Floats:
     q[1:] = (q[1:] * len(u) + 0.5) / (len(u) + 0.5)
     t[:-1] = np.maximum(0.0, t[:-1] - 0.5 / len(p))
     keep = _upper_hull(q, t)
-    return np.interp(share, q[keep], t[keep])
+    return q[keep], t[keep]
+
+
+def _rows_to_find(goals: Floats, q: Floats, t: Floats, prior: float, n: int) -> npt.NDArray[np.int64]:
+    """The fewest of n rows with a recall of each goal r. Shape: (G,).
+
+    There t reaches r and π·r has room above the cut, unless the rows below are too few for the other π(1 − r).
+    """
+    shares = np.minimum(np.maximum(np.interp(goals, t, q), prior * goals), 1.0 - prior * (1.0 - goals))
+    return np.ceil(n * shares - _ROUNDING).astype(np.int64)
 
 
 def _jeffreys_draws(share: Floats, p: Floats, u: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

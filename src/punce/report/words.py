@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from punce.report.content import Cell, DataFacts, Interval, PriorFacts, ReviewCurve
+from punce.report.content import GOALS, Cell, DataFacts, Interval, PriorFacts, ReviewCurve
 
 NBSP = "\u00a0"
 MISSING = "–"
@@ -142,7 +142,7 @@ def review_goals(curve: ReviewCurve) -> list[tuple[float, int, Interval]]:
     """
     steps = list(zip(curve.rows, curve.precision, curve.recall, strict=True))
     found = []
-    for goal in (0.5, 0.8, 0.9, 0.95):
+    for goal in GOALS:
         # The first step, and so the fewest rows: a later one would be more than it takes.
         first = next((step for step in steps if (step[2].value or 0.0) >= goal), None)
         if first is not None and first[2].stated.value is not None:

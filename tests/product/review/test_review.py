@@ -293,6 +293,15 @@ def test_a_file_that_changed_is_refused(run: Path, tmp_path: Path, change: str, 
         reviewed_rows(run, source, source.read())
 
 
+def test_the_review_of_another_file_is_refused_by_its_rows(run: Path, tmp_path: Path) -> None:
+    """And not for want of a column that only the other file has."""
+    reviewed(run)
+    pd.DataFrame({"x": range(50), "label": [1] * 10 + [0] * 40}).to_csv(tmp_path / "other.csv", index=False)
+    source = DataOptions(str(tmp_path / "other.csv"), "label")
+    with pytest.raises(InputError, match=r"has 50 rows and .* was fitted on"):
+        reviewed_rows(run, source, source.read())
+
+
 @pytest.mark.parametrize(
     ("changed", "mend"),
     [

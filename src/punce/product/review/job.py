@@ -325,7 +325,7 @@ def gain(state: State) -> str:
     sure = "Their intervals do not overlap." if is_clear else "Their intervals overlap: this may be chance."
     used = "learned from" if state.run.learned_from_verdicts else "had"
     return (
-        f"The refit {used} {last.verdicts} verdicts: the judged accuracy went from {then.value:.3f} ({last.run}) "
+        f"The refit {used} {last.verdicts:,} verdicts: the judged accuracy went from {then.value:.3f} ({last.run}) "
         f"to {now.value:.3f} ({now.value - then.value:+.3f}). {sure}"
     )
 

@@ -72,9 +72,9 @@ def reviewed_rows(review: Path, source: DataOptions, data: UserData) -> Reviewed
     if state is None or not state.settled.positive:
         raise InputError(f"{review} has no verdicts yet; judge rows with punce review {as_argument(review)}")
     assert data.labels is not None
+    check_same(data, run, vars(source))
     # Read as the run read it: dropping a column for the new fit is no change of the file.
     _check_rows(state, moved_to(run, source.path).data())
-    check_same(data, run, vars(source))
     labels, judged = data.labels.copy(), np.zeros(len(data), dtype=bool)
     for key, is_positive in state.settled.positive.items():
         row = state.plan.drawn[key].row
