@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import decimal
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from punce.columns.fitted import FIRST_CATEGORY, CategoryColumn
-from punce.columns.kinds import column_kind, date_format
+from punce.columns.kinds import category_names, column_kind, date_format
 from punce.data import TableEncoder
 from punce.errors import InputError
 from tests.serving import real
@@ -107,6 +108,13 @@ def test_codes_do_not_depend_on_the_order_of_rows() -> None:
     assert TableEncoder.fit(frame).columns[2] == TableEncoder.fit(frame.iloc[::-1]).columns[2]
     country = TableEncoder.fit(frame).columns[2]
     assert country.categories == ("DE", "FR", "UK")  # type: ignore[union-attr]
+
+
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string' option")
+@pytest.mark.parametrize("column", [["x ", None], [3.0, np.nan], pd.array(["x", None], dtype="string")])
+def test_a_missing_value_has_no_name_with_the_text_of_pandas_2(column: Any) -> None:
+    with pd.option_context("future.infer_string", False):
+        assert category_names(pd.Series(column)).isna().tolist() == [False, True]
 
 
 def test_json_round_trip_is_exact() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from punce.data import DATASETS, MissingFilesError, load, simulate_pu
@@ -27,6 +28,7 @@ from punce.datasets.benchmarks import (
 )
 from punce.datasets.catalogue import Archive, Benchmark, DataFile
 from punce.datasets.dataset import fixed_split
+from punce.datasets.uci import _part
 from punce.errors import InputError
 from tests.serving import Server, everything_in, real
 
@@ -89,6 +91,12 @@ def test_real_mushrooms_are_categories_with_missing_values() -> None:
     X = real("mushroom").train.X
     assert {str(dtype) for dtype in X.dtypes} == {"category"}
     assert X.columns[X.isna().any()].tolist() == ["stalk-root"]
+
+
+@pytest.mark.parametrize("text", [object, "str"])  # of pandas 2 and of pandas 3
+def test_text_of_a_table_becomes_categories(text: Any) -> None:
+    table = pd.DataFrame({"odor": pd.Series(["a", "b"], dtype=text), "rings": [1, 2], "class": ["p", "e"]})
+    assert [str(dtype) for dtype in _part(table, ("p",)).X.dtypes] == ["category", "int64"]
 
 
 def test_real_sst2_sentence_has_its_validation_part() -> None:

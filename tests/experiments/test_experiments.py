@@ -45,11 +45,6 @@ def test_cells_name_things_that_exist(experiment: Experiment, scale: Scale) -> N
         assert told.startswith("true") or told in PRIORS
 
 
-def test_every_prior_estimator_is_compared() -> None:
-    compared = {row.split("/")[-1] for row in EXPERIMENTS["prior_methods"].rows}
-    assert compared == {"true", *PRIORS}
-
-
 def test_seeds_can_be_given() -> None:
     cells = EXPERIMENTS["table1"].cells(SCALES["smoke"], [3, 8])
     assert {tuple(cell.seed for cell in found) for found in cells.values()} == {(3, 8)}

@@ -64,6 +64,18 @@ def test_a_dry_run_leaves_damaged_results_where_they_are(tmp_path: Path) -> None
     assert [(found, found.read_text()) for found in tmp_path.rglob("*") if found.is_file()] == [(path, "damaged")]
 
 
+@pytest.mark.faults
+def test_a_run_tells_of_a_damaged_result_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = ResultStore(Path("results"), "smoke").path(punce_cell())
+    path.parent.mkdir(parents=True)
+    path.write_text("damaged")
+    only = ["--only", "mnist", "--only", "1k", "--only", "punce", "--seeds", "1"]
+    done = punce("reproduce", "table1", *only)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("cannot be used") == 1
+
+
 def test_one_step_runs_every_kind_of_cell_and_writes_no_table(tmp_path: Path) -> None:
     options = ["--one-step", "--seeds", "1", "--only", "mnist", "--only", "1k", "--results", tmp_path]
     done = punce("reproduce", "table2", "table3", *options)

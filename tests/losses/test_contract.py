@@ -416,6 +416,16 @@ def test_no_gradient_reaches_what_the_probabilities_came_from() -> None:
     assert scores.grad is None
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of torch itself
+def test_no_derivative_goes_forward_through_the_probabilities() -> None:
+    """hessian goes forward, which no_grad does not stop."""
+    z, loss, labels = projections(6).detach(), PuNCE(0.3, weighting="posterior"), torch.tensor(LABELS["pnu"])
+    backward = torch.func.grad(loss)(z, labels)
+    torch.testing.assert_close(torch.func.jacfwd(loss)(z, labels), backward)
+    found = torch.func.hessian(loss)(z, labels)
+    torch.testing.assert_close(found, torch.autograd.functional.hessian(lambda z: loss(z, labels), z))
+
+
 @pytest.mark.parametrize("labels", [[1, 0, 0, 1, 0, 0], [1, -1, 0, 0, -1, 0], [0, 0, -1, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
 def test_without_probabilities_they_come_from_the_means_of_the_classes(labels: list[int]) -> None:
     z, s = projections(6), torch.tensor(labels)

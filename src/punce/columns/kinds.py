@@ -292,9 +292,10 @@ def category_names(series: pd.Series[Any]) -> pd.Series[Any]:
         names = [_category_name(value) for value in series.cat.categories]
         lookup = pd.Series([*names, None], dtype=object)  # a missing value has the code -1: the last entry
         return pd.Series(lookup.to_numpy()[series.cat.codes], index=series.index, dtype="str")
+    present = series.notna()  # pandas 2 writes a missing value as "nan"
     if pd.api.types.is_string_dtype(series) and series.dtype != object:
-        return series.astype("str").str.strip()
-    return series.map(_category_name, na_action="ignore").astype("str")
+        return series.astype("str").str.strip().where(present)
+    return series.map(_category_name, na_action="ignore").astype("str").where(present)
 
 
 def respelled(names: pd.Series[Any], categories: Sequence[str]) -> pd.Series[Any]:

@@ -68,8 +68,9 @@ class _Table:
 
 def _part(table: pd.DataFrame, positive: Collection[Any]) -> Part:
     X = table.drop(columns="class").reset_index(drop=True)
-    for name in X.columns[X.dtypes == "str"]:
-        X[name] = X[name].astype("category")
+    for name in X.columns:
+        if not pd.api.types.is_numeric_dtype(X[name]):  # text is object to pandas 2 and str to pandas 3
+            X[name] = X[name].astype("category")
     return Part(X, is_member(table["class"].to_numpy(), positive))
 
 

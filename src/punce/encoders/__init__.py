@@ -1,7 +1,6 @@
 """Encoders: h = features(x), z = project(h), score = online_head(h).
 
-Add an encoder: one file with a subclass of :class:`~punce.encoders.encoder.Encoder`, one line in :data:`ENCODERS`,
-and its parameter count in ``tests/test_encoders.py``.
+CONTRIBUTING.md says how to add an encoder.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def attempt(task: Task) -> Report:
 
 def _run(task: Task, store: ResultStore) -> Report:
     cell, began, folder = task.cell, time.perf_counter(), store.work_folder(task.cell)
-    # Read under the lock: another runner may have finished the cell since this one made its plan.
-    before = store.read(cell)
+    # Read under the lock: another runner may have finished the cell since this one made its plan, which has warned.
+    before = store.read(cell, warn=False)
     if before is not None and before.is_done:
         return Report("there", accuracy=before.result.get("test_accuracy"))
     outcome = _outcome(cell, task.results / "encoders", folder)
@@ -117,7 +117,7 @@ def record_failure(store: ResultStore, cell: Cell, error: str) -> None:
 def _write_failure(store: ResultStore, cell: Cell, error: str) -> None:
     """For the process that has claimed the cell; a result that is there is never replaced by this."""
     with suppress(OSError, PunceError):  # a full disk: then the failure is in the report alone
-        before = store.read(cell)
+        before = store.read(cell, warn=False)
         if before is None or not before.is_done:
             attempts = 1 if before is None else before.attempts + 1
             store.write(Record(cell.key, cell.config(), "failed", {}, error, attempts, punce=__version__))

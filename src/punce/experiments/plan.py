@@ -12,6 +12,7 @@ from punce.errors import InputError
 from punce.experiments.cell import Cell, TextConfig
 from punce.experiments.features import base_of, is_features, require_features
 from punce.experiments.scale import Scale
+from punce.experiments.scales import SCALES
 from punce.experiments.sources import GENERATED
 from punce.experiments.store import ResultStore
 from punce.experiments.tables import Experiment, Place
@@ -46,6 +47,8 @@ def make_plan(
 ) -> Plan:
     """The cells behind the places that `only` leaves, and which of them have a result."""
     places = {(e.name, place): cells for e in experiments for place, cells in e.cells(scale, seeds).items()}
+    if not places:
+        raise _no_cell(experiments, scale)
     _require_known(only, places, scale)
     wanted: dict[Cell, None] = {}
     for (name, place), cells in places.items():
@@ -60,6 +63,12 @@ def make_plan(
     done = tuple(cell for cell, record in records.items() if record is not None and record.is_done)
     failed = tuple(cell for cell, record in records.items() if record is not None and not record.is_done)
     return Plan(tuple(wanted), done, failed)
+
+
+def _no_cell(experiments: Sequence[Experiment], scale: Scale) -> InputError:
+    others = [name for name, other in SCALES.items() if any(experiment.cells(other) for experiment in experiments)]
+    names = ", ".join(experiment.name for experiment in experiments)
+    return InputError(f"scale {scale.name} has no cell of {names}; --scale can be {', '.join(others)}")
 
 
 def matches(name: str, place: Place, only: Sequence[str]) -> bool:

@@ -72,7 +72,7 @@ class ResultStore:
         """Where the cell's result is or will be."""
         return self.folder / f"{cell.name}.json"
 
-    def read(self, cell: Cell) -> Record | None:
+    def read(self, cell: Cell, *, warn: bool = True) -> Record | None:
         """The cell's record; None if there is none, or with a warning if it cannot be used. Changes nothing."""
         path = self.path(cell)
         try:
@@ -80,7 +80,9 @@ class ResultStore:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            warnings.warn(f"{path} cannot be used ({error}): its cell counts as not done", StoreWarning, stacklevel=2)
+            if warn:
+                what = f"{path} cannot be used ({error}): its cell counts as not done"
+                warnings.warn(what, StoreWarning, stacklevel=2)
             return None
 
     def write(self, record: Record) -> Path:

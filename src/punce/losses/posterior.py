@@ -41,7 +41,8 @@ def anchor_probabilities(anchors: Anchors, prior: float, probabilities: Tensor |
     # Every rank gets all of them, one number a row, and finds the same shift.
     unlabelled = collectives.gather_rows(log_odds[~is_labelled]).rows
     shifted = (log_odds + _shift(unlabelled, prior)).sigmoid()
-    return shifted.to(anchors.z.dtype).repeat(2)[:, None]
+    # no_grad stops the backward pass alone; jvp, jacfwd and hessian go forward.
+    return shifted.to(anchors.z.dtype).repeat(2)[:, None].detach()
 
 
 def _from_means(anchors: Anchors, b: int) -> Tensor:

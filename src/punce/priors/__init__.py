@@ -1,7 +1,6 @@
 """Class-prior estimators: how many positives are among the unlabelled rows.
 
-Add an estimator: one file with a frozen dataclass that derives from :class:`PriorEstimator`, and one line in
-:data:`PRIORS`. The contract suite in ``tests/priors`` finds it there.
+CONTRIBUTING.md says how to add an estimator.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ unlabelled mix. In ``single_set`` data the population holds the labelled rows as
 
 and call a row positive where ``scores + shift > risk.decision_score``.
 
-Add a risk: one file with a subclass of :class:`~punce.risks.base.Risk`, one line in :data:`RISKS`, and its formula in
-plain loops in ``tests/risks/reference.py``. The contract suite finds it here.
+CONTRIBUTING.md says how to add a risk.
 """
 
 from __future__ import annotations
