@@ -134,16 +134,13 @@ def test_a_layer_learns_from_embeddings_and_the_encoder_keeps_its_mode() -> None
     assert encoder.training
 
 
-def test_the_packaged_encoder_is_converted_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weights_of_the_packaged_encoder_are_those_of_its_package(own_cache: Path) -> None:
+    """Not those of a copy, in which nobody would see a changed bit."""
     name = packaged_encoder()
     if name is None:
         pytest.skip("needs punce[images]")
-    first = Vision(name, 96).embed(torch.zeros(1, 3, 96, 96, dtype=torch.uint8))
-    assert len(list((own_cache / "encoders").iterdir())) == 1
-    monkeypatch.setattr(torch, "load", lambda *given, **named: pytest.fail("read from a pickle again"))
-    second = Vision(name, 96).embed(torch.zeros(1, 3, 96, 96, dtype=torch.uint8))
-    torch.testing.assert_close(first, second, rtol=0, atol=0)
-    assert first.shape == (1, 1280)
+    assert Vision(name, 96).embed(torch.zeros(1, 3, 96, 96, dtype=torch.uint8)).shape == (1, 1280)
+    assert not (own_cache / "encoders").exists()
 
 
 def test_auto_takes_what_the_environment_names_or_a_package_for_coloured_pictures(
