@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -264,7 +265,7 @@ def as_texts(X: Any) -> list[str]:
 def words_of(text: str) -> list[str]:
     """The distinct words of a text, at most 40; its letters where no spaces tell words apart."""
     found = list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
-    if len(found) == 1:
+    if len(found) == 1 and category(found[0][0]) == "Lo":  # neither capital nor small: Chinese, Japanese, Thai
         found = list(dict.fromkeys(found[0]))
     return found[:_MOST_WORDS]
 
