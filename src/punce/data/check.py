@@ -186,7 +186,7 @@ class _Tally:
             shown = ", ".join(self._non_finite[:_SHOWN])
             rows = number_of(len(self._non_finite), "row holds", "rows hold")
             what = f"NaN, infinity or numbers beyond ±{LARGEST_EMBEDDING:g}" if self._too_large else "NaN or infinity"
-            message = f"{rows} {what}, first rows {shown}"
+            message = f"{rows} {what}, first rows {shown}; leave such rows or dimensions out, or fill them"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
             values, is_labelled = self._sample.rows()
@@ -197,9 +197,8 @@ def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArra
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
     if len(constant):
         names = tuple(map(str, constant))
-        yield DataFinding(
-            "warning", "constant_column", f"{len(constant)} dimensions are constant: {', '.join(names[:_SHOWN])}", names
-        )
+        are = number_of(len(names), "dimension is", "dimensions are")
+        yield DataFinding("warning", "constant_column", f"{are} constant: {', '.join(names[:_SHOWN])}", names)
     strengths = separation(values, is_labelled)
     for k in np.flatnonzero(strengths >= LEAK):
         yield DataFinding(
