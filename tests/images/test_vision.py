@@ -14,7 +14,7 @@ from transformers import AutoModel, BertConfig, BertModel, CLIPVisionModel, ViTM
 from punce.encoders import Vision
 from punce.encoders import vision as module
 from punce.errors import InputError
-from punce.options import automatic_encoder, packaged_encoder
+from punce.options import automatic_encoder, check_encoder, packaged_encoder
 from tests.images.conftest import SIDE, write_model
 
 PIXELS = torch.randint(0, 256, (5, 3, SIDE, SIDE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -157,3 +157,9 @@ def test_auto_takes_what_the_environment_names_or_a_package_for_coloured_picture
     assert automatic_encoder("image", (9, 3, 8, 8), "auto") == "a-package"
     assert automatic_encoder("image", (9, 8, 8, 3), "auto") == "a-package"
     assert automatic_encoder("image", (9, 1, 8, 8), "auto") == "auto"  # digits and scans: learned from scratch
+
+
+@pytest.mark.parametrize("name", ["tfidf", "transformer"])
+def test_a_reader_of_texts_is_not_looked_for_among_encoders_of_images(name: str) -> None:
+    with pytest.raises(InputError, match=r"encoder must be 'auto', one of .* got"):
+        check_encoder(name, "image")
