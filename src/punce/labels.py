@@ -254,8 +254,8 @@ def require_positive_and_unlabelled(labels: Labels, where: str = "labels") -> No
         raise InputError(f"{where}: no labelled positive among {len(labels)} rows; mark at least one row with 1")
     if not (labels == UNLABELLED).any():
         raise InputError(
-            f"{where}: no unlabelled row among {len(labels)}; PU learning needs rows marked 0 "
-            "(with negatives for every other row, use an ordinary classifier)"
+            f"{where}: no unlabelled row among {len(labels)}; PU learning needs rows marked 0, or images in "
+            "unlabelled/ (with negatives for every other row, use an ordinary classifier)"
         )
 
 

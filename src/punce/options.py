@@ -341,7 +341,7 @@ def check_encoder(encoder: Any, kind: str) -> None:
     if isinstance(encoder, str) and encoder in IMAGE_ENCODERS:
         raise InputError(f"encoder {encoder!r} reads images, not {_a(kind)}: use 'auto' or one of {sorted(networks)}")
     is_name = isinstance(encoder, str) and bool(encoder.strip())
-    if is_name and (kind in ("auto", "text") or (kind == "image" and encoder != "transformer")):
+    if is_name and (kind in ("auto", "text") or (kind == "image" and encoder not in ("tfidf", "transformer"))):
         return
     raise InputError(
         f"encoder must be 'auto', one of {sorted(networks)} or an Encoder (for texts also 'tfidf', for texts and "

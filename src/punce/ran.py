@@ -17,8 +17,9 @@ def ran_in_words(ran: Mapping[str, Any]) -> str:
     weights = sorted(ran.get("members", {}).items(), key=lambda pair: -pair[1])
     members = "; ".join(f"{name} {weight:.2f}" for name, weight in weights if weight >= _LEAST_SHOWN)
     encoder = f", encoder {ran['encoder']}" if "encoder" in ran else ""
+    texts = f", texts read by {ran['texts']}" if "texts" in ran else ""
     known = known_in_words(ran)
-    return f"{ran['way']}{encoder}" + (f" ({members})" if members else "") + (f", with {known}" if known else "")
+    return f"{ran['way']}{encoder}{texts}" + (f" ({members})" if members else "") + (f", with {known}" if known else "")
 
 
 def known_in_words(ran: Mapping[str, Any], key: str = "known") -> str:

@@ -304,23 +304,25 @@ def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
     report = check(data)
     assert _codes(report) == {"constant_column": {"2"}, "leak": {"4"}, "duplicates": {"7"}}
     assert "1 dimension is constant: 2" in [finding.message for finding in report.findings]
+    mend = "leave such rows or dimensions out, or fill them"
     broken = values.copy()
     broken[[11, 90], 3] = np.nan, np.inf
     report = check(dataclasses.replace(data, features=broken))
     assert _codes(report)["non_finite"] == {"11", "90"}
     assert not report.ok
-    assert "2 rows hold NaN or infinity, first rows 11, 90" in [finding.message for finding in report.findings]
+    messages = [finding.message for finding in report.findings]
+    assert f"2 rows hold NaN or infinity, first rows 11, 90; {mend}" in messages
     large = values.astype(np.float64)
     large[5, 1] = 1e39  # infinite in single precision, in which it would be learned from
     large[6, 1] = -1e20  # sums of such squares are infinite there
     report = check(dataclasses.replace(data, features=large))
     (found,) = (finding for finding in report.findings if finding.code == "non_finite")
-    assert found.message == "2 rows hold NaN, infinity or numbers beyond ±1e+15, first rows 5, 6"
+    assert found.message == f"2 rows hold NaN, infinity or numbers beyond ±1e+15, first rows 5, 6; {mend}"
     half = np.clip(values, -9, 9).astype(np.float16)  # in which 1e15 is infinite, and so no bound
     half[8, 1] = np.inf
     report = check(dataclasses.replace(data, features=half))
     (found,) = (finding for finding in report.findings if finding.code == "non_finite")
-    assert found.message == "1 row holds NaN or infinity, first rows 8"
+    assert found.message == f"1 row holds NaN or infinity, first rows 8; {mend}"
 
 
 def test_texts_empty_and_equal() -> None:

@@ -112,6 +112,9 @@ def test_mismatched_lengths_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "i.npz", X=_matrix(), y=LABELS, ids=np.arange(5))
     with pytest.raises(InputError, match="6 rows but 5 row names"):
         read(tmp_path / "i.npz")
+    np.savez(tmp_path / "i.npz", X=_matrix(), y=LABELS, ids=np.arange(6)[:, None])
+    with pytest.raises(InputError, match=r"row names of shape \(6, 1\); give one name for each row"):
+        read(tmp_path / "i.npz")
 
 
 def test_labels_beside_row_numbers_go_to_these_rows(tmp_path: Path) -> None:
@@ -130,6 +133,9 @@ def test_labels_that_are_nowhere_are_asked_for(tmp_path: Path) -> None:
         read(tmp_path / "e.npy", "label")
     with pytest.raises(InputError, match="name the one with the labels"):
         read(tmp_path / "e.npy", labels=_labels_csv(tmp_path))
+    np.save(tmp_path / "y.npy", LABELS)
+    with pytest.raises(InputError, match=r"--label has no effect: .*y\.npy is an array"):
+        read(tmp_path / "e.npy", "fraud", labels=tmp_path / "y.npy")
     (tmp_path / "labels.dat").write_text("1\n0\n")
     with pytest.raises(InputError, match=r"labels come from a \.csv"):
         read(tmp_path / "e.npy", labels=tmp_path / "labels.dat")

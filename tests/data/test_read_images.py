@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,14 @@ def test_a_subfolder_of_negatives(tmp_path: Path) -> None:
     for name in ("labelled", "unlabelled", "negative"):
         _folder(tmp_path / name, 2)
     assert sorted(read(tmp_path).labels.tolist()) == [-1, -1, 0, 0, 1, 1]  # type: ignore[union-attr]
+
+
+def test_a_subfolder_of_negatives_without_unlabelled_images_is_refused(tmp_path: Path) -> None:
+    for name in ("positive", "negative"):
+        _folder(tmp_path / name, 2)
+    with pytest.raises(InputError, match=r"no unlabelled row among 4; PU learning needs .* images in unlabelled/"):
+        read(tmp_path)
+    assert len(stream(tmp_path).labels) == 4  # type: ignore[arg-type]  # they can be scored
 
 
 def test_without_labels_a_folder_is_there_to_be_scored(tmp_path: Path) -> None:
@@ -316,6 +325,14 @@ def test_names_are_the_same_however_their_letters_are_composed(tmp_path: Path) -
     assert dict(zip(data.ids, data.labels, strict=True)) == {"u\u0308.png": 1, "b.png": 0}  # type: ignore[arg-type]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the names of files are any bytes on Linux alone")
+def test_names_of_images_that_are_not_utf8_are_told(tmp_path: Path) -> None:
+    _picture(tmp_path / "a.png", 0)
+    (tmp_path / "a.png").rename(tmp_path / os.fsdecode(b"caf\xe9.png"))
+    with pytest.raises(InputError, match=r"1 image has a name that is not UTF-8, first \['caf\\udce9\.png'\]; rename"):
+        read(tmp_path)
+
+
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(InputError, match=r"holds no image files .* and no \.parquet files"):
@@ -335,7 +352,7 @@ def test_a_label_without_a_csv_says_how_to_give_labels(tmp_path: Path) -> None:
         ({"0.png": 1, "gone.png": 0}, "file,label", r"names 1 file that is no image.*gone\.png"),
         ({"../secret.png": 1}, "file,label", "no image in"),
         ({"0.png": 1, "": 0}, "file,label", "1 line without a file name in the column 'file'"),
-        ({"0.png": 1, "./0.png": 0}, "file,label", "names files twice"),
+        ({"0.png": 1, "./0.png": 0}, "file,label", r"names files twice: \['0\.png'\]"),
         ({"0.png": 1}, "picture,label", "no column for the file names"),
         ({"0.png": 1}, "file,labl", "no column 'label'; did you mean 'labl'"),
         ({"0.png": "cat", "1.png": "dog"}, "file,label", "without a known meaning"),
@@ -391,6 +408,8 @@ def test_a_label_column_beside_subfolders_has_no_effect(tmp_path: Path) -> None:
         _folder(tmp_path / name, 2)
     with pytest.raises(InputError, match="--label has no effect"):
         read(tmp_path, "fraud")
+    with pytest.raises(InputError, match=r"--positive has no effect .* columns file,label beside"):
+        read(tmp_path, positive="fraud")
 
 
 def test_a_csv_that_is_not_about_labels_changes_nothing(tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ def as_table(x: np.ndarray) -> Any:
 KINDS = [np.asarray, as_table, lambda x: [str(row) for row in x], np.ndarray.tolist, pd.DataFrame, torch.from_numpy]
 
 
+def test_texts_with_half_a_surrogate_pair_are_compared() -> None:
+    texts = [f"cut off \ud83d after {max(k, 6)}" for k in range(60)]
+    assert about_copies(texts, LABELS).startswith("6 of 12 labelled rows are copies of another")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_copies_among_the_labelled_rows_are_told(kind: Any) -> None:
     assert about_copies(kind(rows_with(6)), LABELS).startswith("6 of 12 labelled rows are copies of another")

@@ -256,6 +256,13 @@ def test_images_and_wide_rows_are_projected_and_it_is_said() -> None:
     assert MAX_COLUMNS < 300
 
 
+def test_wide_rows_fewer_than_the_components_they_are_projected_to() -> None:
+    data = gaussians(0.5, n_p=15, n_u=25)
+    genes = np.random.default_rng(0).normal(size=(40, 300)) + data.is_positive[:, None]
+    found = estimate_prior(genes, data.labels)
+    assert "300 columns were projected to 39 principal components" in found.diagnostics["notes"]
+
+
 def test_frames_are_read_as_models_read_them() -> None:
     frame = pd.DataFrame(
         {

@@ -257,6 +257,7 @@ def test_words_that_move_a_text() -> None:
 
 def test_a_text_without_spaces_is_taken_apart_by_letters() -> None:
     assert words_of("好好的天") == ["好", "的", "天"]
+    assert words_of("Refund refund!") == ["refund"]
     assert without_word("好好的天", "好") == "的天"
     assert without_word("I am, I", "i") == " am, "
     assert len(words_of(" ".join(f"w{i}" for i in range(100)))) == 40

@@ -97,3 +97,8 @@ def test_an_embedding_with_a_number_that_cannot_be_learned_from_is_refused_by_ro
     X[7, 2] = value
     with pytest.raises(InputError, match="row 7 of the embeddings holds a NaN, infinite or too large value"):
         PUClassifier(kind="embedding").fit(X, np.arange(30) < 10)
+
+
+def test_grey_images_without_an_axis_for_channels_are_told_how_to_get_it() -> None:
+    with pytest.raises(InputError, match=r"neither a table .*; grey images \(n, H, W\) are X\[:, None\]"):
+        PUClassifier().fit(np.zeros((30, 8, 8), dtype=np.uint8), np.arange(30) < 10)

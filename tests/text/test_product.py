@@ -23,6 +23,7 @@ from punce.errors import InputError
 from punce.models import Fitted, TextRoute, kind_of
 from punce.models.sentences import SentenceVectors
 from punce.models.words import WordVectors
+from punce.ran import ran_in_words
 from punce.storage.model_file import ModelFileError
 from tests.in_process import exit_code
 
@@ -42,7 +43,7 @@ def frozen(roberta: Path) -> PUClassifier:
     return PUClassifier(encoder=str(roberta), **FAST).fit(texts, labels)
 
 
-def test_a_frozen_encoder_end_to_end(frozen: PUClassifier) -> None:
+def test_a_frozen_encoder_end_to_end(frozen: PUClassifier, roberta: Path) -> None:
     new = generated_reviews(80, seed=6)
     probability = frozen.predict_proba(new.X)[:, 1]
     assert roc_auc_score(new.y_true, probability) > 0.85
@@ -51,6 +52,7 @@ def test_a_frozen_encoder_end_to_end(frozen: PUClassifier) -> None:
     assert {"raw, logistic", "scl, self_consistent", "words, logistic"} <= set(frozen.ran_["teachers"])
     assert {"scl, taught_linear", "words, taught_linear"} <= set(frozen.ran_["members"])
     assert frozen.notes_ == ()
+    assert f"held-out labelled rows, texts read by {roberta.resolve()} (" in ran_in_words(frozen.ran_)
     assert frozen.embed(new.X).shape[0] == 80
 
 
@@ -277,6 +279,7 @@ def test_without_the_extra_words_work_and_the_message_says_what_it_brings(
     classifier = PUClassifier(**FAST).fit(texts, labels)
     assert "reads what words mean" in classifier.notes_[0]
     assert "pip install 'punce[text]'" in classifier.notes_[0]
+    assert classifier.ran_["texts"] == "word counts"
     assert roc_auc_score(y, classifier.decision_function(texts)) > 0.9
     with pytest.raises(InputError, match=r"pip install 'punce\[text\]'"):
         PUClassifier(encoder=str(roberta), **FAST).fit(texts, labels)

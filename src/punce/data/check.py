@@ -186,7 +186,7 @@ class _Tally:
             shown = ", ".join(self._non_finite[:_SHOWN])
             rows = number_of(len(self._non_finite), "row holds", "rows hold")
             what = f"NaN, infinity or numbers beyond ±{LARGEST_EMBEDDING:g}" if self._too_large else "NaN or infinity"
-            message = f"{rows} {what}, first rows {shown}"
+            message = f"{rows} {what}, first rows {shown}; leave such rows or dimensions out, or fill them"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
             values, is_labelled = self._sample.rows()

@@ -49,6 +49,8 @@ def read_npz(path: Path, label: str | None, id_key: str | None) -> tuple[Any, An
             features = _array(archive, _feature_key(archive, keys, path), path)
             labels = _optional(archive, keys, label, _LABEL_KEYS, path)
             ids = _optional(archive, keys, id_key, _ID_KEYS, path)
+        if ids is not None and ids.ndim != 1:
+            raise InputError(f"{path} holds row names of shape {ids.shape}; give one name for each row, shape (rows,)")
     except InputError:
         raise
     except MemoryError as error:
@@ -73,7 +75,7 @@ def check_features(features: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
         raise InputError(f"{path} has no rows: its array has the shape {features.shape}")
     raise InputError(
         f"{path} holds an array of shape {features.shape} and type {features.dtype}; expected (rows, dimensions), "
-        "or uint8 images (rows, channels, height, width)"
+        "or uint8 images (rows, 1 or 3 channels, height, width)"
     )
 
 

@@ -51,6 +51,13 @@ def _images(folder: Path, seen: list[Path]) -> list[str]:
     )
 
 
+def _refuse_undecodable(folder: Path, names: list[str]) -> None:
+    """Names in another encoding, of old archives mostly: no report and no ranked list could write them."""
+    if wrong := [name for name in names if any("\ud800" <= letter <= "\udfff" for letter in name)]:
+        have = number_of(len(wrong), "image has a name that is", "images have names that are")
+        raise InputError(f"{folder}: {have} not UTF-8, first {wrong[:_SHOWN]}; rename what is named so")
+
+
 def _left_out(folder: Path, seen: list[Path]) -> tuple[str, ...]:
     """A note for images of kinds that are not read, and one for links to folders, which could lead in a circle."""
     others = Counter(path.suffix.lower() for path in seen if path.suffix.lower() in _OTHER_IMAGES and path.is_file())
@@ -74,6 +81,7 @@ def read_folder(
         _refuse_linked(folder)
     seen = _seen(folder)
     names, left_out = _images(folder, seen), _left_out(folder, seen)
+    _refuse_undecodable(folder, names)
     if not names:
         raise InputError(
             f"{folder} holds no image files (.png, .jpg, .webp, …) and no .parquet files, the tables that a folder may "
@@ -95,12 +103,12 @@ def _with_labels(
     if table is not None:
         return _from_table(folder, names, table, label, named, setting)
     if is_sorted:
-        if label is not None:
+        if idle := [f"--{name}" for name, value in {"label": label, **named}.items() if value is not None]:
             raise InputError(
-                f"--label has no effect on {folder}, whose subfolders tell which images are labelled; leave it out, "
-                f"or put a CSV with the columns file,{label} beside them"
+                f"{idle[0]} has no effect on {folder}, whose subfolders tell which images are labelled; leave it out, "
+                f"or put a CSV with the columns file,{label or 'label'} beside them"
             )
-        return _from_subfolders(folder, names, setting)
+        return names, _from_subfolders(folder, names), ()
     if label is not None:
         raise InputError(
             f"{folder} has no labels: put a CSV with the columns file,{label} into it (or name one with labels=), "
@@ -176,7 +184,8 @@ def how_to_label(folder: Path) -> str:
     return f"name the column of labels of {tables[0].name} with --label (it has: {columns}), or {sort}"
 
 
-def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[list[str], Labels, tuple[str, ...]]:
+def _from_subfolders(folder: Path, names: list[str]) -> Labels:
+    """As the subfolders say: without unlabelled/ too, negative/ holds known negatives, which -1 alone would not be."""
     meaning = [_FOLDERS.get(PurePosixPath(name).parts[0].lower()) for name in names]
     stray = [name for name, label in zip(names, meaning, strict=True) if label is None]
     if stray:
@@ -184,7 +193,7 @@ def _from_subfolders(folder: Path, names: list[str], setting: Setting) -> tuple[
             f"{folder}: {number_of(len(stray), 'image lies', 'images lie')} outside labelled/, unlabelled/ and "
             f"negative/, first {stray[:_SHOWN]}; move or remove what is outside"
         )
-    return names, *read_labels(np.array(meaning, dtype=np.int8), setting=setting)
+    return np.array(meaning, dtype=np.int8)
 
 
 def _from_table(
@@ -227,6 +236,6 @@ def _checked_names(column: pd.Series[Any], names: list[str], table: Path, folder
             "names are relative to that folder"
         )
     if len(set(listed)) != len(listed):
-        twice = column[column.duplicated()].tolist()
+        twice = [name for name, count in Counter(listed).items() if count > 1]
         raise InputError(f"{table} names files twice: {twice[:_SHOWN]}; keep one line for each")
     return listed

@@ -261,6 +261,8 @@ def _read_arrays(request: Request) -> UserData:
 def _labels_file(path: Path, label: str | None, expected: int) -> Any:
     table = None
     if path.suffix.lower() == ".npy":
+        if label is not None:
+            raise InputError(f"--label has no effect: {path} is an array without columns; leave it out")
         values: Any = read_npy(path)
     elif form_of(path) is not None:
         table = open_table(path)

@@ -46,8 +46,9 @@ def hash_values(column: pd.Series[Any] | npt.NDArray[Any]) -> Hashes:
 
 def hash_texts(texts: list[str]) -> Hashes:
     """Texts, whatever their case and spacing."""
-    plain = [" ".join(text.casefold().split()) for text in texts]
-    return pd.util.hash_array(np.array(plain, dtype=object))
+    plain = (" ".join(text.casefold().split()) for text in texts)
+    # Half a surrogate pair is no character, and pandas hashes none.
+    return np.array([hash_bytes(text.encode("utf-8", "surrogatepass")) for text in plain], dtype=np.uint64)
 
 
 def hash_array(array: npt.NDArray[Any]) -> Hashes:

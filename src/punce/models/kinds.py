@@ -30,6 +30,7 @@ def kind_of(X: Any) -> Kind:
         return "table"
     raise InputError(
         f"X of shape {shape} is neither a table (n, d), images (n, C, H, W) or (n, H, W, C), nor a list of texts"
+        + ("; grey images (n, H, W) are X[:, None]" if len(shape) == 3 else "")
     )
 
 

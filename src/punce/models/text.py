@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,7 @@ class TextRoute:
 
     def __init__(self) -> None:
         self._notes: tuple[str, ...] = ()
+        self._read_by = "word counts"
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
         """Choose how to read the texts, and return what the first prior is estimated on: embeddings, or the texts."""
@@ -59,6 +61,7 @@ class TextRoute:
             self._notes = _why_word_counts(settings.encoder)
             self._reader = _on_vectors(WordVectors().fit(texts, settings.random_state), settings)
             return texts
+        self._read_by = encoder.source
         if isinstance(encoder, Transformer):
             self._notes = _cut_texts(encoder, texts, trained=settings.transfer == "finetune")
             encoder.to(check_device(settings.device))
@@ -70,6 +73,7 @@ class TextRoute:
 
     def fit(self, X: Any, labels: Labels, settings: FitSettings) -> Fitted:
         """Learn from texts that :meth:`prepare` has seen; the reader holds rows out."""
+        settings.used["texts"] = self._read_by
         fitted = self._reader.fit(as_texts(X), labels, settings)
         return replace(fitted, notes=(*self._notes, *fitted.notes))
 
@@ -264,7 +268,7 @@ def as_texts(X: Any) -> list[str]:
 def words_of(text: str) -> list[str]:
     """The distinct words of a text, at most 40; its letters where no spaces tell words apart."""
     found = list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
-    if len(found) == 1:
+    if len(found) == 1 and category(found[0][0]) == "Lo":  # neither capital nor small: Chinese, Japanese, Thai
         found = list(dict.fromkeys(found[0]))
     return found[:_MOST_WORDS]
 

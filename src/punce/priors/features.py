@@ -74,17 +74,18 @@ class Rows:
         """The same rows with at most 256 columns; wider ones as their principal components, on one scale."""
         if self.values.shape[1] <= MAX_COLUMNS:
             return self
-        note = f"{self.values.shape[1]} columns were projected to {PROJECTED} principal components"
         projected = _projected(self).astype(np.float32)
-        return Rows(projected, np.zeros(projected.shape[1], dtype=bool), (*self.notes, note))
+        width = projected.shape[1]
+        note = f"{self.values.shape[1]} columns were projected to {width} principal components"
+        return Rows(projected, np.zeros(width, dtype=bool), (*self.notes, note))
 
     @cached_property
     def for_splits(self) -> Rows:
         """Dense and narrow: sparse rows are projected as well."""
         if not self.is_sparse:
             return self.for_trees
-        width = max(1, min(PROJECTED, min(self.values.shape) - 1))
-        projected = _principal_components(self.values, width).astype(np.float32)
+        projected = _principal_components(self.values).astype(np.float32)
+        width = projected.shape[1]
         note = f"{self.values.shape[1]} sparse columns were projected to {width} components"
         return Rows(projected, np.zeros(width, dtype=bool), (*self.notes, note))
 
@@ -93,7 +94,7 @@ class Rows:
         part = Rows(self.values[rows], self.categorical)
         complete = part.values if part.is_sparse else _complete(part)
         if self.is_sparse or complete.shape[1] > PROJECTED:
-            return _principal_components(complete, max(1, min(PROJECTED, min(complete.shape) - 1)))
+            return _principal_components(complete)
         return np.asarray(complete, dtype=np.float64)
 
 
@@ -255,10 +256,10 @@ def _projected(rows: Rows) -> Float:
     """Complete rows on their leading components; very many rows part by part, with what a sample says of all."""
     values = np.asarray(rows.values)
     if values.size <= _MOST_CELLS:
-        return _principal_components(_complete(rows), PROJECTED)
+        return _principal_components(_complete(rows))
     some = values[_sample(len(values))]
     complete = _Completion.fit(some, rows.categorical)
-    components = PCA(PROJECTED, random_state=0).fit(complete(some))
+    components = PCA(_n_components(some.shape), random_state=0).fit(complete(some))
     parts = np.array_split(values, -(-values.size // (_MOST_CELLS // 10)))
     return _on_one_scale(np.concatenate([components.transform(complete(part)) for part in parts]))
 
@@ -267,10 +268,15 @@ def _sample(n: int) -> npt.NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).permutation(n)[:_ROWS_FOR_COMPONENTS])
 
 
-def _principal_components(matrix: Any, width: int) -> Float:
+def _n_components(shape: tuple[int, ...]) -> int:
+    """At most 50; centred rows have one direction less than there are rows."""
+    return max(1, min(PROJECTED, min(shape) - 1))
+
+
+def _principal_components(matrix: Any) -> Float:
     """Projection on the leading components, which a sample of the rows determines well enough."""
     model = TruncatedSVD if sparse.issparse(matrix) else PCA
-    found = model(width, random_state=0).fit(matrix[_sample(matrix.shape[0])])
+    found = model(_n_components(matrix.shape), random_state=0).fit(matrix[_sample(matrix.shape[0])])
     return _on_one_scale(np.asarray(found.transform(matrix)))
 
 
