@@ -69,7 +69,7 @@ def test_a_saved_model_remembers_its_encoder_and_checks_it(
     expected = classifier.predict_proba(texts)
     assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(expected, abs=1e-5)
     home.rename(tmp_path / "moved")
-    with pytest.raises(ModelFileError, match=r"trained on the text encoder .*Set PUNCE_TEXT_ENCODER"):
+    with pytest.raises(ModelFileError, match=r"trained on the text encoder .*or set PUNCE_TEXT_ENCODER"):
         PUClassifier.load(tmp_path / "model")
     monkeypatch.setenv("PUNCE_TEXT_ENCODER", str(tmp_path / "moved"))
     assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(expected, abs=1e-5)
@@ -246,7 +246,9 @@ def test_what_the_model_says_stays_beside_what_the_reader_says() -> None:
     route._notes = ("read as word counts",)
     fitted = Fitted(np.arange(1), np.zeros(1), [], notes=("memorised labelled rows",))
     route._reader = SimpleNamespace(fit=lambda *_: fitted)  # type: ignore[assignment]
-    assert route.fit(["a"], np.array([1]), None).notes == ("read as word counts", "memorised labelled rows")  # type: ignore[arg-type]
+    settings = SimpleNamespace(used={})
+    fitted = route.fit(["a"], np.array([1]), settings)  # type: ignore[arg-type]
+    assert fitted.notes == ("read as word counts", "memorised labelled rows")
 
 
 # Which way "auto" goes -----------------------------------------------------------------------------------------------
