@@ -217,7 +217,9 @@ def dates_also_iso(series: pd.Series[Any], date_format: str | None) -> pd.Series
 def days_since_epoch(stamps: pd.Series[Any]) -> Floats:
     """Naive timestamps as days since 1970, NaN for NaT."""
     # An origin in nanoseconds would make pandas hold the dates so too, and those end in 2262: 9999-12-31 is common.
-    return np.asarray((stamps - pd.Timestamp(0).as_unit("s")) / pd.Timedelta(days=1), dtype=np.float64)
+    # NumPy divides: pandas 2 would count a day in nanoseconds.
+    since = (stamps - pd.Timestamp(0).as_unit("s")).to_numpy()
+    return np.asarray(since / np.timedelta64(1, "D"), dtype=np.float64)
 
 
 def date_format(series: pd.Series[Any]) -> str | None:
