@@ -354,6 +354,8 @@ def test_what_a_sample_of_the_rows_does_not_show_is_not_claimed() -> None:
     assert check(embedding).findings == ()
     embedding.features[:, 2] = 0
     assert _codes(check(embedding)) == {"constant_column": {"2"}}
+    with pytest.raises(InputError, match="has no rows"):
+        check(embedding.take(labels > 1))
 
 
 def test_rows_without_a_name_do_not_repeat_one() -> None:

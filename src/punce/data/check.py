@@ -110,7 +110,7 @@ class _Tally:
     def _add_array(self, batch: UserData) -> None:
         values: npt.NDArray[Any] = np.asarray(batch.features)
         self._hashes.append(hash_array(values))
-        if batch.kind != "embedding":
+        if batch.kind != "embedding" or not len(values):
             return
         is_half = values.dtype == np.float16  # in which the bound itself would be infinite
         largest = float(np.finfo(np.float16).max) if is_half else LARGEST_EMBEDDING
