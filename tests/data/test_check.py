@@ -340,9 +340,24 @@ def test_columns_that_say_the_same_are_named_together() -> None:
     report = check(_data(frame.assign(near=frame["x"].where(frame.index > 0, 9.0)), labels))
     said = [finding.message for finding in report.findings if finding.code == "equal_columns"]
     assert [message.split(":")[0] for message in said] == [
-        "columns 'x', 'again' hold the same values",
-        "columns 'c', 'c2' hold the same values",
+        "columns 'x', 'again' hold the same values in the 600 rows compared",
+        "columns 'c', 'c2' hold the same values in the 600 rows compared",
     ]
+
+
+def test_what_a_sample_of_the_rows_does_not_show_is_not_claimed() -> None:
+    n = 20_000  # of which 5,000 labelled and 5,000 unlabelled ones are sampled
+    labels = (np.arange(n) % 2).astype(np.int8)
+    keys = np.random.RandomState(0).random_sample(n)  # of the sample: rows with large ones are not in it
+    rare = [np.arange(n) == row for row in np.argsort(keys)[-2:]]
+    frame = pd.DataFrame({"x": keys, "a": rare[0].astype(int), "b": rare[1].astype(int)})
+    assert check(_data(frame, labels)).findings == ()
+    embedding = UserData("embedding", frame.to_numpy(np.float64), labels, pd.RangeIndex(n), "e.npy")
+    assert check(embedding).findings == ()
+    embedding.features[:, 2] = 0
+    assert _codes(check(embedding)) == {"constant_column": {"2"}}
+    with pytest.raises(InputError, match="has no rows"):
+        check(embedding.take(labels > 1))
 
 
 def test_rows_without_a_name_do_not_repeat_one() -> None:

@@ -51,6 +51,13 @@ def test_laptop_keeps_data_and_temperature() -> None:
         assert cell.pretraining is None or cell.pretraining.temperature == 0.5
 
 
+def test_only_cells_on_all_of_the_papers_data_are_compared_with_its_levels() -> None:
+    for scale in SCALES.values():
+        data = {(cell.data.source, cell.data.n_train) for cell in all_cells(scale)}
+        are_papers = data <= {(source, None) for source in ("mnist", "cifar10", "sst2")}
+        assert scale.has_papers_rows == are_papers, scale.name
+
+
 def test_smoke_needs_no_file() -> None:
     assert {cell.data.source for cell in all_cells(SCALES["smoke"])} == {"digits", "shapes", "generated"}
 

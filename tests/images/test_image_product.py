@@ -273,6 +273,14 @@ def test_different_digits_on_a_black_ground_are_no_near_duplicates() -> None:
     assert near_duplicates(looks, np.arange(len(looks), dtype=np.uint64), labels) == []
 
 
+def test_frames_of_a_film_which_all_look_alike_are_named_once_each() -> None:
+    looks = np.tile(np.array([[0x0F0F0F0F0F0F0F0F] * 4], dtype=np.uint64), (60, 1))
+    looks[:, 3] ^= np.arange(60, dtype=np.uint64) % 16
+    labels = (np.arange(60) < 20).astype(np.int8)
+    found = near_duplicates(looks, np.arange(60, dtype=np.uint64), labels)
+    assert found == [(row, 0) for row in range(20, 60)]
+
+
 def test_near_duplicates_of_labelled_pictures_are_reported(tmp_path: Path) -> None:
     draws = np.random.RandomState(3)
     smooth = [

@@ -44,6 +44,29 @@ def test_pictures_are_prepared_as_transformers_does(name: str, settings: dict[st
         torch.testing.assert_close(own.normalise(pixels[None])[0], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("CLIPImageProcessor", {"size": 28, "do_center_crop": True, "crop_size": 24}),
+        ("ConvNextImageProcessor", {"size": 28, "crop_pct": 0.875}),
+        ("ConvNextImageProcessor", {"size": {"shortest_edge": 384}, "crop_pct": 0.875}),
+        ("ViTImageProcessor", {"size": 24}),
+        ("DeiTImageProcessor", {"size": 28, "do_center_crop": True, "crop_size": 24}),
+    ],
+)
+def test_a_size_of_one_number_means_what_it_means_to_its_processor(
+    name: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """As openai/clip-vit-base-patch32 and microsoft/resnet-50 have it: their images are cropped, not stretched."""
+    said = {"feature_extractor_type": name.replace("ImageProcessor", "FeatureExtractor"), **SETTINGS, **settings}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(said))
+    processor, own = getattr(transformers, f"{name}Pil").from_pretrained(tmp_path), read_preprocessing(tmp_path)
+    for picture in _pictures()[:2]:
+        expected = processor(picture, return_tensors="pt")["pixel_values"][0]
+        pixels = torch.from_numpy(own.apply(picture).copy())
+        torch.testing.assert_close(own.normalise(pixels[None])[0], expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("resize", [(32, 24), 28, 20])
 def test_arrays_are_prepared_as_files_are(resize: Any) -> None:
     own = Preprocessing((24, 24), resize)

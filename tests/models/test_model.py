@@ -65,6 +65,12 @@ def test_same_seed_same_scores(fitted: TabularPU, rows: Problem) -> None:
     assert np.array_equal(again.score(rows.values), fitted.score(rows.values))
 
 
+def test_the_largest_seed_is_taken_although_folds_have_the_next_ones() -> None:
+    small = problem(60, n_labelled=10, seed=1)
+    model = TabularPU(small.prior, random_state=2**32 - 1).fit(small.values, small.categorical, small.labels)
+    assert np.isfinite(model.out_of_fold_scores_).all()
+
+
 def test_it_comes_back_from_safetensors_and_json(fitted: TabularPU, fresh: Problem, tmp_path: Path) -> None:
     tensors, content = fitted.state()
     save_file(tensors, tmp_path / "model.safetensors")

@@ -45,8 +45,8 @@ def test_prints_every_estimator_a_picture_and_writes_json(table: Path) -> None:
     record = json.loads(out.read_text())
     assert [e["method"] for e in record["estimates"]] == list(PRIORS)
     assert (record["scenario"], record["seed"]) == ("single_set", 0)
-    bbe = record["estimates"][0]
-    assert bbe["low"] <= 0.3 <= bbe["high"]
+    default = record["estimates"][0]
+    assert default["low"] <= 0.3 <= default["high"]
 
 
 @pytest.mark.filterwarnings("ignore::punce.priors.PriorWarning")

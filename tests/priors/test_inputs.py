@@ -64,6 +64,11 @@ def test_bad_seeds_are_refused(seed: Any) -> None:
         estimate_prior(data.X, data.labels, random_state=seed)
 
 
+def test_the_largest_seed_is_taken_although_each_folding_has_another() -> None:
+    data = gaussians(0.5, n_p=20, n_u=20)
+    assert held_out_scores(data.X, data.labels, fast_classifier(), random_state=2**32 - 1).shape == (40,)
+
+
 def test_shapes_must_agree() -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
     with pytest.raises(InputError, match="39 rows of features but 40 labels"):

@@ -66,6 +66,7 @@ class _Tally:
         self._unreadable: list[str] = []
         self._brightest: int | None = None
         self._own_scales = False
+        self._extremes: list[npt.NDArray[Any]] = []
         self._non_finite: list[str] = []
         self._too_large = False
         self._empty_texts = 0
@@ -109,10 +110,11 @@ class _Tally:
     def _add_array(self, batch: UserData) -> None:
         values: npt.NDArray[Any] = np.asarray(batch.features)
         self._hashes.append(hash_array(values))
-        if batch.kind != "embedding":
+        if batch.kind != "embedding" or not len(values):
             return
         is_half = values.dtype == np.float16  # in which the bound itself would be infinite
         largest = float(np.finfo(np.float16).max) if is_half else LARGEST_EMBEDDING
+        self._extremes += [values.min(axis=0), values.max(axis=0)]
         # False for NaN, too. Not the absolute values, which are a copy of all rows.
         usable = np.asarray(((values <= largest) & (values >= -largest)).all(axis=1))
         self._non_finite.extend(str(name) for name in batch.ids[~usable])
@@ -136,9 +138,8 @@ class _Tally:
         if not found:
             return
         pairs = [f"{self._names[row]} ({self._names[like]})" for row, like in found]
-        count = len({row for row, _ in found})
         message = (
-            f"{number_of(count, 'unlabelled image looks', 'unlabelled images look')} like a labelled one (in "
+            f"{number_of(len(found), 'unlabelled image looks', 'unlabelled images look')} like a labelled one (in "
             f"brackets): {', '.join(pairs[:_SHOWN])}; label such images too, or remove them"
         )
         yield DataFinding("warning", "near_duplicates", message, tuple(pairs))
@@ -189,16 +190,21 @@ class _Tally:
             message = f"{rows} {what}, first rows {shown}; leave such rows or dimensions out, or fill them"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
+            yield from _constant_dimensions(np.array(self._extremes))
             values, is_labelled = self._sample.rows()
-            yield from _dimension_findings(values.astype(np.float64), is_labelled)
+            yield from _leaking_dimensions(values.astype(np.float64), is_labelled)
 
 
-def _dimension_findings(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> Iterator[DataFinding]:
-    constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
+def _constant_dimensions(extremes: npt.NDArray[Any]) -> Iterator[DataFinding]:
+    """Of all rows: in a sample a dimension of rare values can seem constant. Shape: (2 · batches, d)."""
+    constant = np.flatnonzero(extremes.min(axis=0) == extremes.max(axis=0))
     if len(constant):
         names = tuple(map(str, constant))
         are = number_of(len(names), "dimension is constant", "dimensions are constant")
         yield DataFinding("warning", "constant_column", f"{are}: {', '.join(names[:_SHOWN])}", names)
+
+
+def _leaking_dimensions(values: npt.NDArray[np.float64], is_labelled: npt.NDArray[np.bool_]) -> Iterator[DataFinding]:
     strengths = separation(values, is_labelled)
     for k in np.flatnonzero(strengths >= LEAK):
         yield DataFinding(

@@ -185,17 +185,20 @@ def near_duplicates(
 ) -> list[tuple[int, int]]:
     """Unlabelled images that look like a labelled one without being equal to it: (unlabelled row, labelled row).
 
+    Each is named once, with the first labelled one that it looks like: the frames of a film all look like each other.
     Of more than 5,000 labelled images the first 5,000 are compared. Shape: looks (n, 4), equal (n,), labels (n,).
     """
     ones = np.bitwise_count(looks).sum(axis=1, dtype=np.int64)
     has_shape = (ones >= _PLAIN) & (ones <= 256 - _PLAIN)
     labelled = np.flatnonzero((labels == POSITIVE) & has_shape)[:_MOST_COMPARED]
     unlabelled = np.flatnonzero((labels == UNLABELLED) & has_shape)
-    first, found = np.ascontiguousarray(looks[unlabelled, 0]), []
+    first, found = np.ascontiguousarray(looks[unlabelled, 0]), list[tuple[int, int]]()
     for row in labelled:
         # A quarter of the bits leaves few images to compare in full.
         maybe = unlabelled[np.bitwise_count(first ^ looks[row, 0]) <= _ALIKE]
         differs = np.bitwise_count(looks[maybe] ^ looks[row]).sum(axis=1, dtype=np.int64)
         near = maybe[(differs <= _ALIKE) & (equal[maybe] != equal[row])]
         found += [(int(other), int(row)) for other in near]
+        is_left = np.isin(unlabelled, near, assume_unique=True, invert=True)
+        first, unlabelled = first[is_left], unlabelled[is_left]
     return found

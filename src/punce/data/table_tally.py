@@ -212,12 +212,15 @@ def _equal_columns(frame: pd.DataFrame) -> Iterator[DataFinding]:
     """Columns that say the same in every row of the sample. Each alone can seem not to matter, although both do."""
     groups: dict[int, list[str]] = {}
     for name, series in frame.items():
-        groups.setdefault(hash_bytes(hash_values(series).tobytes()), []).append(str(name))
+        hashes = hash_values(series)
+        if (hashes != hashes[0]).any():  # rare flags are all 0 in a sample, and need not be alike
+            groups.setdefault(hash_bytes(hashes.tobytes()), []).append(str(name))
     for names in groups.values():
         if len(names) > 1:
-            what = f"columns {first_of(list(map(repr, names)))} hold the same values"
+            what = f"hold the same values in the {len(frame):,} rows compared"
             why = "where models share them, each alone seems to matter less than it does"
-            yield DataFinding("info", "equal_columns", f"{what}: {why}; --drop all but one", tuple(names))
+            message = f"columns {first_of(list(map(repr, names)))} {what}: {why}; --drop all but one"
+            yield DataFinding("info", "equal_columns", message, tuple(names))
 
 
 def leak_finding(name: str, what: str, strength: float) -> DataFinding:

@@ -27,7 +27,9 @@ from punce.errors import InputError
 SETTINGS = "preprocessor_config.json"
 _MOST_PIXELS = 4096  # of a side; a wrong setting would otherwise fill all memory
 _MODES = {Image.Resampling.NEAREST: "nearest-exact", Image.Resampling.BILINEAR: "bilinear"}  # else bicubic
-_ONLY_ABOVE = 384  # ConvNeXt's: from this size on, crop_pct is not used
+_STRETCHED = 384  # ConvNeXt's: from this size on nothing is cropped
+_SHORTER_SIDE = ("CLIP", "ChineseCLIP", "ConvNext", "Bit", "MobileNet", "PoolFormer")
+"""Beginnings of the processors for which a size of one number is the shorter side; for the others it is a square."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +138,11 @@ def read_preprocessing(folder: Path) -> Preprocessing:
 
 def _from_settings(given: Mapping[str, Any]) -> Preprocessing:
     """Hugging Face's names, with the defaults of its oldest files where one is absent."""
-    resize = _edge(given["size"]) if given.get("do_resize", True) else None
+    resize = _edge(given["size"], is_side=_is_shorter_side(given)) if given.get("do_resize", True) else None
     crop = _edge(given.get("crop_size", 224)) if given.get("do_center_crop", False) else None
-    if isinstance(resize, int) and "crop_pct" in given and resize < _ONLY_ABOVE:  # ConvNeXt's way to say both
-        crop, resize = resize, int(resize / float(given["crop_pct"]))
+    if isinstance(resize, int) and "crop_pct" in given:  # ConvNeXt's way to say both
+        crop, is_stretched = resize, resize >= _STRETCHED
+        resize = (resize, resize) if is_stretched else int(resize / float(given["crop_pct"]))
     size = resize if crop is None else crop
     if size is None:
         raise InputError("neither do_resize nor do_center_crop is on: images of different sizes make no batch")
@@ -159,13 +162,19 @@ def _from_settings(given: Mapping[str, Any]) -> Preprocessing:
 _AS_IT_IS = {"mean": 0.0, "std": 1.0}
 
 
-def _edge(given: Any) -> tuple[int, int] | int:
-    """{"height": 224, "width": 224}, {"shortest_edge": 224} or 224 (a square)."""
+def _is_shorter_side(given: Mapping[str, Any]) -> bool:
+    """What files of old versions mean by a size of one number depends on the processor that they name."""
+    named = given.get("image_processor_type") or given.get("feature_extractor_type") or ""
+    return str(named).startswith(_SHORTER_SIDE) or "crop_pct" in given
+
+
+def _edge(given: Any, *, is_side: bool = False) -> tuple[int, int] | int:
+    """{"height": 224, "width": 224}, {"shortest_edge": 224} or 224: a square, or the shorter side."""
     if isinstance(given, Mapping):
         if "shortest_edge" in given:
             return int(given["shortest_edge"])
         return int(given["height"]), int(given["width"])
-    return int(given), int(given)
+    return int(given) if is_side else (int(given), int(given))
 
 
 def _three(given: Any, name: str) -> tuple[float, ...]:

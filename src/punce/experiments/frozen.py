@@ -52,4 +52,4 @@ def frozen() -> Scale:
         plain_view=("embedding", VIEW),
     )
     about = "an MLP on features of frozen encoders that were trained on ImageNet with labels"
-    return Scale("frozen", about, {"cifar10": cifar})
+    return Scale("frozen", about, {"cifar10": cifar}, has_papers_rows=False)

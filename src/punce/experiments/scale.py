@@ -79,7 +79,7 @@ class Scale:
     """One of :data:`punce.experiments.scales.SCALES`, and the cells it makes.
 
     Without `few_shot` there is no text. `also` names scales whose results stand on the same page, for the claims that
-    this one does not settle. `has_papers_rows`: its numbers may be compared with the paper's.
+    this one does not settle. `has_papers_rows`: all its rows are those of the paper, so that levels may be compared.
     """
 
     name: str

@@ -222,7 +222,8 @@ def _smoke() -> Scale:
     labelled = {"20": 8, "100": 16, "1000": 32}
     tiny = {"roberta": EncoderSpec("tiny"), "mpnet": EncoderSpec("tiny")}
     few_shot = FewShot(GENERATED_TEXT, tiny, labelled, n_unlabelled=32, config=brief, seeds=2, steps={"1000": 6})
-    return Scale("smoke", "seconds; tests that everything runs", {"mnist": mnist, "cifar10": cifar}, few_shot)
+    benches = {"mnist": mnist, "cifar10": cifar}
+    return Scale("smoke", "seconds; tests that everything runs", benches, few_shot, has_papers_rows=False)
 
 
 SCALES: dict[str, Scale] = {

@@ -89,7 +89,8 @@ def out_of_fold(
     # With few positives every one that is held out is missed in training: more folds, and more foldings.
     folds = 5 if n_p >= 50 else min(10, n_p)
     repeats = repeats or (1 if n_p >= 500 else 2 if n_p >= 50 else 3)
-    splits = [split for k in range(repeats) for split in _splits(is_p, seed + k, min(folds, n_p, n_u), fold_with)]
+    seeds = [(seed + k) % 2**32 for k in range(repeats)]  # scikit-learn takes none beyond
+    splits = [split for own in seeds for split in _splits(is_p, own, min(folds, n_p, n_u), fold_with)]
     tasks = [partial(_held_out_scores, X, is_p, classifier, *split) for split in splits]
     total = np.zeros(len(is_p))
     found = in_parallel(tasks, threads_for(int(np.prod(np.shape(X)))))

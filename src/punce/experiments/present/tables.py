@@ -128,7 +128,7 @@ def full(grid: Grid) -> Table:
             cells = tuple(Cell(text, is_number=True) for text in values)
             rows.append((*_row_cells(grid, row), Cell(shown(column)), *cells))
     notes = (
-        f"{chosen.words} Oracle: the best epoch by true test labels, which users do not have, so that it must "
+        f"{chosen.words} Oracle: chosen by true test labels, which users do not have, so that it must "
         "not be compared with the paper's numbers. The interval is Student's t over seeds.",
     )
     name = f"{grid.experiment.name}-full"

@@ -72,6 +72,10 @@ class Lesson:
         """The rows as :attr:`columns` give them. Shape: (n, W)."""
         return self.columns.transform_bins(self.binned)
 
+    def seed_of(self, fold: int) -> int:
+        """A seed for each fold that scikit-learn takes."""
+        return (self.seed + fold) % 2**32
+
     def without(self, fold: int) -> Rows:
         """Rows of all the other folds."""
         return np.flatnonzero(self.folds != fold)
@@ -140,7 +144,7 @@ def boosting(categorical: Flags, seed: int, **options: Any) -> Any:
         categorical_features=categorical if categorical.any() else None,
         # The rows are binned already. Room for 255 bins would be cleared and read for every node and column.
         max_bins=255 if categorical.any() else N_BINS + 1,
-        random_state=seed,
+        random_state=seed % 2**32,  # of the largest seeds the next one is too large
         **options,
     )
 

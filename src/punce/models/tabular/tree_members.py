@@ -93,7 +93,7 @@ class Forest:
         from sklearn.ensemble import ExtraTreesRegressor
 
         rows, columns = _rows_and_columns(lesson, x, fold)
-        options = {"min_samples_leaf": 3, "max_depth": 14, "max_features": 1 / 3, "random_state": lesson.seed + fold}
+        options = {"min_samples_leaf": 3, "max_depth": 14, "max_features": 1 / 3, "random_state": lesson.seed_of(fold)}
         # Trees have their own seeds: threads change no number.
         model = ExtraTreesRegressor(40, n_jobs=threads_of(lesson.binned), **options)
         weights = None if lesson.weights is None else lesson.weights[rows]
@@ -155,7 +155,7 @@ class PUTrees(Forest):
         weights = lesson.prior * counts.sum() * weights / weights.sum()
         leaf = max(5, len(rows) // _MOST_LEAVES)
         options = {"min_samples_leaf": leaf, "max_features": max(1, min(_COLUMNS_TRIED, len(columns) // 3))}
-        model = ExtraTreesClassifier(40, n_jobs=threads_of(lesson.binned), random_state=lesson.seed + fold, **options)
+        model = ExtraTreesClassifier(40, n_jobs=threads_of(lesson.binned), random_state=lesson.seed_of(fold), **options)
         target = np.repeat([1, 0, 0, 0], [len(positive), len(positive), len(unlabelled), len(negative)])
         twice = np.concatenate([positive, positive, unlabelled, negative])
         each = np.concatenate([weights, -weights, counts, lesson.weights_of(negative)])
@@ -174,7 +174,7 @@ def _boosted(lesson: Lesson, fold: int) -> Arrays:
     weights = np.concatenate([chances, 1.0 - chances[others]]) * lesson.weights_of(rows)[twice]
     kept = weights > _LIGHTEST
     options = {"max_iter": 100, "max_leaf_nodes": 8, "min_samples_leaf": 10, "l2_regularization": 1.0}
-    model = boosting(lesson.categorical[columns], lesson.seed + fold, **options)
+    model = boosting(lesson.categorical[columns], lesson.seed_of(fold), **options)
     model.fit(x[twice[kept]], target[kept], sample_weight=weights[kept])
     return boosting_trees(model, x[:_CHECKED]).on_columns(columns).arrays()
 
