@@ -102,7 +102,7 @@ def _require_known(name: Any, known: list[str], message: str) -> None:
     raise InputError(message.format(repr(name)) + guess)
 
 
-def plain_parameters(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def plain_parameters(parameters: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
     """The classifier's parameters as JSON. Losses and risks go by the name of their class; ``ran_`` has their settings.
 
     An encoder object has no such form and is left out; a RandomState is kept as the seed that was drawn from it.
