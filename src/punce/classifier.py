@@ -42,7 +42,7 @@ from punce.models.configs import plain, plain_configs
 from punce.models.copies import about_copies
 from punce.models.heads import check_objects
 from punce.models.insight import Insight
-from punce.models.kinds import KINDS, check_rows
+from punce.models.kinds import KINDS, check_rows, check_shape
 from punce.models.known_rows import about_known, require_unknown, require_verdicts
 from punce.models.network import check_device
 from punce.models.saved import Saved
@@ -217,6 +217,7 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self.setting_ = rows.setting
         self.seed_ = drawn_seed(self.random_state)
         self.kind_ = kind_of(X) if self.kind == "auto" else self.kind
+        check_shape(self.kind_, X)
         self.encoder_ = automatic_encoder(self.kind_, np.shape(X), self.encoder)
         way = check_options(self.kind_, {**self.get_params(deep=False), "encoder": self.encoder_})
         weights = None if sample_weight is None else row_weights(sample_weight, labels)

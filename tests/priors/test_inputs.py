@@ -30,8 +30,10 @@ def test_unknown_method_names_the_known_ones() -> None:
 
 def test_unknown_and_misplaced_options_are_refused() -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
-    with pytest.raises(InputError, match=r"combined: .*'colour'"):
+    with pytest.raises(InputError, match=r"combined has no option \['colour'\]; it takes none$"):
         estimate_prior(data.X, data.labels, colour=3)
+    with pytest.raises(InputError, match=r"bbe has no option \['seed'\]; it takes \['penalty', 'z', "):
+        estimate_prior(data.X, data.labels, "bbe", seed=3)
     with pytest.raises(InputError, match="belong to one method"):
         estimate_prior(data.X, data.labels, "all", delta=0.1)  # type: ignore[call-overload]
 

@@ -254,6 +254,20 @@ def test_wrong_settings_of_stages(configs: Any, message: str, rows: tuple[np.nda
 
 
 @pytest.mark.parametrize(
+    ("configs", "message"),
+    [
+        ({"probe": {"lr": "high"}}, r"configs\['probe'\]: lr must be a number >= 0, got 'high'"),
+        ({"pretrain": {"batch_size": 0}}, r"configs\['pretrain'\]: batch_size must be a whole number of at least 2"),
+        ({"vpu": {"weight_decay": -1}}, r"configs\['vpu'\]: weight_decay must be a number >= 0"),
+        ({"risk": {"beta": "small"}}, r"configs\['risk'\]: beta must be a number >= 0, got 'small'"),
+    ],
+)
+def test_wrong_values_in_the_settings_of_stages_are_refused_before_training(configs: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PUClassifier("punce", "nnpu", configs=configs).check_arguments()
+
+
+@pytest.mark.parametrize(
     "wrong", [{"epochs": "3"}, {"epochs": 2.5}, {"epochs": 0}, {"epochs": True}, {"threshold": None}]
 )
 def test_what_is_no_number_is_refused_by_name(wrong: dict[str, Any]) -> None:

@@ -54,6 +54,8 @@ def test_a_fitted_classifier_shows_what_ran_the_share_and_the_quality(table: tup
         assert words in shown
     assert "estimated without negatives" in shown
     assert "PUClassifier, fitted" in classifier._repr_html_()
+    assert not hasattr(classifier, "_measured")  # importances take seconds, and nobody asked for them
+    assert "importances_" not in shown
     Tags(classifier.prior_._repr_html_() + classifier.metrics_._repr_html_())
     assert "PUClassifier, fitted" not in PUClassifier()._repr_html_()
     with config_context(display="text"):

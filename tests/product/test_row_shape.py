@@ -42,6 +42,18 @@ def test_colour_images_that_are_not_square_get_a_network_that_reads_them(loss: s
     assert fitted.ran_["encoder"] == "resnet18"
 
 
+@pytest.mark.parametrize(
+    ("kind", "shape", "message"),
+    [
+        ("image", (40, 64), r"images have the shape .*, got \(40, 64\); bring flat images back"),
+        ("embedding", (40, 1, 8, 8), r"embeddings are a matrix \(n, d\), got \(40, 1, 8, 8\)"),
+    ],
+)
+def test_rows_of_another_kind_than_the_named_one_are_refused(kind: str, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PUClassifier(kind=kind, prior=0.4).fit(np.zeros(shape, dtype=np.uint8), LABELS)
+
+
 def test_channels_may_still_come_last(classifier: PUClassifier) -> None:
     assert classifier.embed(np.zeros((2, 8, 8, 3), dtype=np.uint8)).shape[0] == 2
 

@@ -28,6 +28,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[PUClassifier, Path]
     return model, path
 
 
+def test_a_loaded_classifier_is_saved_as_it_was(saved: tuple[PUClassifier, Path], tmp_path: Path) -> None:
+    PUClassifier.load(saved[1]).save(tmp_path / "again")
+    for name in ("model.json", "model.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (saved[1] / name).read_bytes()
+
+
 def rewritten(path: Path, target: Path, without: tuple[str, ...] = (), **changes: Any) -> Path:
     """A copy of the model with other entries in its JSON, and hashes that match."""
     content = json.loads((path / "model.json").read_text())

@@ -60,9 +60,24 @@ def test_missing_and_truncated_files(saved: Path, name: str) -> None:
         read_model(saved)
 
 
-def test_a_run_folder_in_place_of_its_model_says_where_the_model_is(saved: Path) -> None:
-    with pytest.raises(ModelFileError, match=f"there is one in {saved}"):
-        read_model(saved.parent)
+def test_a_run_folder_or_a_file_of_a_model_says_where_the_model_is(saved: Path) -> None:
+    for given in (saved.parent, saved / "model.safetensors"):
+        with pytest.raises(ModelFileError, match=f"{given} is not a saved model: there is one in {saved}$"):
+            read_model(given)
+
+
+def test_what_is_no_model_is_named_with_what_was_found(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "model.joblib").write_text("x")
+    found = {
+        "nowhere": "there is no such folder",
+        "empty": "the folder is empty",
+        "model.joblib": r"it is a file; save\(\) writes a folder",
+        ".": r"the folder holds empty, model.joblib, but no manifest.json",
+    }
+    for name, what in found.items():
+        with pytest.raises(ModelFileError, match=f"{tmp_path / name} is not a saved model: {what}$"):
+            read_model(tmp_path / name)
 
 
 def test_a_pickle_in_place_of_the_tensors_never_runs(saved: Path, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -13,13 +14,14 @@ import numpy as np
 from punce.errors import InputError
 from punce.losses import LOSSES
 from punce.options import PAPER
-from punce.risks import RISKS
+from punce.risks import RISKS, build_risk
 from punce.stages.finetune import FinetuneConfig
 from punce.stages.pretrain import PretrainConfig
 from punce.stages.probe import ProbeConfig
 from punce.stages.pupl import PuplConfig
 from punce.stages.selfpu import SelfPUConfig
 from punce.stages.vpu import VPUConfig
+from punce.training.loop import Settings, TrainingConfig
 
 STAGES: dict[str, Any] = {
     "pretrain": PretrainConfig,
@@ -53,7 +55,10 @@ def _changes(stage: str, given: Any, loss: Any, risk: Any) -> dict[str, Any]:
     if stage in ("loss", "risk"):
         chosen = loss if stage == "loss" else risk
         chosen = PAPER[stage] if isinstance(chosen, str) and chosen == "auto" else chosen
-        return _of_entry(where, given, chosen, LOSSES if stage == "loss" else RISKS)
+        changes = _of_entry(where, given, chosen, LOSSES if stage == "loss" else RISKS)
+        if stage == "risk":  # built after pretraining; the loss at its beginning, when labelled negatives are known
+            _try(where, partial(build_risk, chosen, 0.5), changes)
+        return changes
     if isinstance(given, STAGES[stage]):
         given = _fields_of(given)
     if not isinstance(given, Mapping):
@@ -64,7 +69,8 @@ def _changes(stage: str, given: Any, loss: Any, risk: Any) -> dict[str, Any]:
         if name in _SET_ELSEWHERE:
             raise InputError(f"{where}: {name} is set by {_SET_ELSEWHERE[name]}; leave it out here")
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}  # from JSON
-    _try(where, STAGES[stage], changes)
+    is_proportional = stage == "selfpu" and "epochs" in changes
+    _try(where, SelfPUConfig.in_proportion if is_proportional else STAGES[stage], changes)
     return changes
 
 
@@ -85,11 +91,12 @@ def _of_entry(where: str, given: Any, chosen: Any, catalogue: Mapping[str, Any])
     return dict(given)
 
 
-def _try(where: str, config: Any, changes: dict[str, Any]) -> None:
+def _try(where: str, build: Callable[..., Any], changes: Mapping[str, Any]) -> None:
     """Build it once, so that a value that the stage itself refuses is refused before anything runs."""
-    build = config.in_proportion if config is SelfPUConfig and "epochs" in changes else config
     try:
-        build(**changes)
+        built = build(**changes)
+        if isinstance(built, TrainingConfig | VPUConfig):
+            Settings.of(built)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {error}") from error
 
@@ -102,7 +109,7 @@ def _require_known(name: Any, known: list[str], message: str) -> None:
     raise InputError(message.format(repr(name)) + guess)
 
 
-def plain_parameters(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def plain_parameters(parameters: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
     """The classifier's parameters as JSON. Losses and risks go by the name of their class; ``ran_`` has their settings.
 
     An encoder object has no such form and is left out; a RandomState is kept as the seed that was drawn from it.

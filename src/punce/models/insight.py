@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from punce.errors import InputError
@@ -171,6 +172,16 @@ class Insight(ReadsColumns):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         return {kind: self._with_results(text) if kind == "text/html" else text for kind, text in bundle.items()}
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """What scikit-learn 1.9 lists of a fit. It reads every property; to show a model must not measure importances.
+
+        So it is handed the attributes alone, of a class without properties.
+        """
+        own = type(self)
+        attributes: Any = type(own.__name__, (BaseEstimator,), {"__doc__": own.__doc__, "__module__": own.__module__})()
+        vars(attributes).update(vars(self))
+        return attributes._get_fitted_attr_html(doc_link)
 
     def _with_results(self, diagram: str) -> str:
         """scikit-learn's diagram, and after a fit what ran, the share of positives and the quality."""

@@ -34,6 +34,18 @@ def kind_of(X: Any) -> Kind:
     )
 
 
+def check_shape(kind: str, X: Any) -> None:
+    """Refuse a matrix in place of images and images in place of embeddings: one would be learned as the other."""
+    shape = np.shape(X)
+    if kind == "image" and len(shape) == 2:
+        raise InputError(
+            f"images have the shape (n, C, H, W) or (n, H, W, C), got {shape}; bring flat images back to it (grey "
+            "ones: X.reshape(-1, 1, H, W)), or name a matrix of embeddings kind='embedding'"
+        )
+    if kind == "embedding" and len(shape) == 4:
+        raise InputError(f"embeddings are a matrix (n, d), got {shape}; images are kind='image'")
+
+
 def check_rows(X: Any) -> None:
     """Refuse what no route reads: complex matrices, no rows, no columns, rows of different lengths."""
     try:

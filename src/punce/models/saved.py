@@ -97,8 +97,9 @@ def state_of(classifier: Any) -> State:
     tensors, route = classifier._route.state()
     seen_tensors, seen = ({}, None) if classifier._seen is None else classifier._seen.state()
     columns = classifier._columns
+    seed = getattr(classifier, "seed_", None)  # a loaded one has none
     content = {
-        "parameters": plain_parameters(classifier.get_params(deep=False), classifier.seed_),
+        "parameters": plain_parameters(classifier.get_params(deep=False), seed),
         "kind": classifier.kind_,
         "route": route,
         "calibrator": classifier._calibrator.to_json(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -113,6 +114,9 @@ def _asked(method: str, options: dict[str, Any]) -> Callable[[Sample, Scenario, 
         return partial(run_all, PRIORS)
     if not isinstance(method, str) or method not in PRIORS:
         raise InputError(f"no prior estimator is called {method!r}; there are {', '.join(PRIORS)} and 'all'")
+    names = list(signature(PRIORS[method]).parameters)
+    if odd := sorted(set(options) - set(names)):
+        raise InputError(f"{method} has no option {odd}; it takes {names or 'none'}")
     try:
         return partial(run_one, PRIORS[method](**options), method)
     except TypeError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import stat
 from contextlib import suppress
@@ -19,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
-from punce.errors import InputError, PunceError, WriteError
+from punce.errors import InputError, PunceError, WriteError, first_of
 from punce.storage.files import file_sha256
 from punce.storage.temporary import held_temporary
 from punce.storage.tensor_folder import MANIFEST, STORABLE, Listed, fill_folder, size_in_words, storable
@@ -148,16 +149,25 @@ def _bring_back(folder: Path) -> None:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
+        if not os.path.lexists(path):
+            raise ModelFileError(f"{path.parent} is not a saved model: {_found_instead(path.parent)}")
         if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > _LARGEST_MANIFEST:
             raise ModelFileError(f"{path} is not a manifest that punce wrote: a link, or too large")
         content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        inner = path.parent / "model"  # of a run folder
-        hint = f"; there is one in {inner}" if (inner / path.name).is_file() else ""
-        raise ModelFileError(f"{path.parent} holds no model: {path.name} is missing{hint}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} cannot be read: {error}") from error
     return content if isinstance(content, dict) else {}
+
+
+def _found_instead(folder: Path) -> str:
+    """What is in the place of a model folder."""
+    near = [place for place in (folder / "model", folder.parent) if (place / MANIFEST).is_file()]  # of a run; of a file
+    if near:
+        return f"there is one in {near[0]}"
+    if not folder.is_dir():
+        return "it is a file; save() writes a folder" if folder.exists() else "there is no such folder"
+    names = sorted(entry.name for entry in folder.iterdir())
+    return f"the folder holds {first_of(names)}, but no {MANIFEST}" if names else "the folder is empty"
 
 
 def _verified(path: Path, digest: Any) -> bytes:

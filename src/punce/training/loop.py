@@ -35,7 +35,7 @@ from punce.errors import InputError, is_number
 from punce.labels import Labels
 from punce.training import collectives
 from punce.training.batches import StratifiedBatches, own_part
-from punce.training.optim import OptimizerName, build_optimizer, set_rate, warmup_cosine
+from punce.training.optim import OptimizerName, build_optimizer, require_non_negative, set_rate, warmup_cosine
 from punce.training.products import fast_products
 from punce.training.run import Outputs, Run, Stateful, own_dropout
 from punce.training.splits import can_choose, holdout_split
@@ -88,6 +88,8 @@ class Settings:
             if not is_count:
                 raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's counts are no ints to the views
+        require_non_negative("lr", self.lr)
+        require_non_negative("weight_decay", self.weight_decay)
         if self.seed > _LARGEST_SEED:  # scikit-learn takes no more; dropout's seed is a million times it
             raise InputError(f"seed must be at most 2³² − 1, got {self.seed}")
         if not (is_number(self.warmup_epochs) and 0 <= self.warmup_epochs < math.inf):

@@ -47,7 +47,7 @@ class LARS(Optimizer):
         adapt: bool = True,
     ) -> None:
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay), ("trust", trust)):
-            _require_non_negative(name, value)
+            require_non_negative(name, value)
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust, "adapt": adapt}
         super().__init__(params, defaults)
         _keep_layouts_matched(self)
@@ -107,7 +107,7 @@ def build_optimizer(
     """
     if name not in OPTIMIZERS:
         raise InputError(f"optimizer must be one of {list(OPTIMIZERS)}, got {name!r}")
-    _require_non_negative("weight_decay", weight_decay)
+    require_non_negative("weight_decay", weight_decay)
     groups = [group for part, rate in parts or [(model, lr)] for group in _groups(part, name, rate, weight_decay)]
     parameters = [parameter for group in groups for parameter in group["params"]]
     if not parameters:
@@ -121,7 +121,7 @@ def build_optimizer(
 
 
 def _groups(module: nn.Module, name: OptimizerName, rate: float, weight_decay: float) -> list[dict[str, Any]]:
-    _require_non_negative("lr", rate)
+    require_non_negative("lr", rate)
     decayed, spared = split_parameters(module)
     own: dict[str, Any] = {"lr": rate, "base_lr": rate}  # base_lr is what set_rate multiplies
     spare = {"weight_decay": 0.0, **({"adapt": False} if name == "lars" else {})}
@@ -221,6 +221,7 @@ def _fusible(parameters: list[nn.Parameter]) -> bool:
     return all(p.is_floating_point() and p.device.type in _FUSED_DEVICES for p in parameters)
 
 
-def _require_non_negative(name: str, value: float) -> None:
+def require_non_negative(name: str, value: float) -> None:
+    """A rate or a strength."""
     if not (is_number(value) and math.isfinite(value) and value >= 0.0):
         raise InputError(f"{name} must be a number >= 0, got {value!r}")
