@@ -342,7 +342,7 @@ def test_other_refusals_of_predict(refused: Callable[..., str]) -> None:
     [
         ("cut", "does not match its manifest"),
         ("flipped", "does not match its manifest"),
-        ("no_manifest", "manifest.json is missing"),
+        ("no_manifest", "but no manifest.json"),
         ("bad_manifest", "manifest.json cannot be read"),
         ("links", "does not list model.safetensors"),
         ("other_kind", "not a model that this version of punce reads"),

@@ -251,7 +251,7 @@ def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
     blobs(tmp_path / "data.csv", 120)
     (tmp_path / "model").mkdir()
     done = punce("predict", tmp_path, tmp_path / "data.csv", expect=2)
-    assert "manifest.json is missing" in done.stderr
+    assert "is not a saved model: the folder is empty" in done.stderr
 
 
 def test_noise_gives_no_numbers_on_the_terminal_the_card_and_in_the_json(tmp_path: Path) -> None:
