@@ -77,7 +77,7 @@ def test_what_is_known_outweighs_a_teacher_who_is_wrong() -> None:
 
 
 def test_a_network_that_is_sure_of_its_errors_is_pulled_back_by_the_labelled_rows() -> None:
-    """On 60,000 rows of MNIST one network in eight called most of its own labelled rows negative in the end."""
+    """On 60,000 rows of MNIST one of six networks called most of its own labelled rows negative in the end."""
     x, truth = pictures(400)
     nothing_is_positive = replace(lesson(truth, x), taught=torch.zeros(400))
     encoder, view, head = trained(nothing_is_positive, TaughtConfig(epochs=3, own_epochs=30, batch_size=64))
