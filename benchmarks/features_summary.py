@@ -29,9 +29,9 @@ Cells = dict[tuple[str, str, int], list[dict[str, Any]]]
 
 
 def summarise(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over seeds of every cell, and the goals."""
+    """Means over seeds of every cell, and the goals. One seed says nothing of noise: such a cell waits for more."""
     runs, products = (by_cell(lines, part) for part in ("run", "product"))
-    cells = [cell_numbers(key, own) for key, own in sorted(runs.items())]
+    cells = [cell_numbers(key, own) for key, own in sorted(runs.items()) if len(own) > 1]
     return {
         "cells": cells,
         "within_noise": {
