@@ -19,9 +19,12 @@ from punce.models.portfolio.problem import Floats, HeadProblem, Linear, linear
 from punce.models.ridge import STEEPNESS, TINY, chances
 
 _PENALTIES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0)
+_PENALTIES_OF_COUNTS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.1)
 _INNER_FOLDS = 3
 _STEPS = 200
 _ENOUGH = 1e-3  # of the gradient, where the weights of the rows sum to 1
+_ENOUGH_OF_COUNTS = 1e-5  # a word stands in few texts and has a small share of the gradient: 1e-3 is no step at all
+_STEPS_OF_COUNTS = 1000
 _INNER = "inner"
 
 
@@ -70,7 +73,8 @@ def solved(x: Any, target: Floats, weights: Floats, penalty: float) -> Linear:
     kept, is_positive = both > 0, np.repeat([True, False], len(target))
     rows = np.tile(np.arange(len(target)), 2)[kept]
     # scikit-learn's C multiplies the sum over rows; weights that sum to 1 make it the same for any number of rows.
-    model = LogisticRegression(C=1.0 / penalty, max_iter=200, tol=1e-3).fit(x[rows], is_positive[kept], both[kept])
+    model = LogisticRegression(C=1.0 / penalty, max_iter=_STEPS_OF_COUNTS, tol=_ENOUGH_OF_COUNTS)
+    model.fit(x[rows], is_positive[kept], both[kept])
     return linear(model.coef_[0], float(model.intercept_[0]))
 
 
@@ -79,14 +83,19 @@ def _chosen(problem: HeadProblem) -> tuple[float, Floats]:
     if _INNER not in problem.memory:  # several heads ask for it
         scores, is_p = _left_out(problem), problem.is_p
         aucs = [auc_between(own[is_p], own[~is_p]) for own in scores]
-        problem.memory[_INNER] = max(zip(aucs, _PENALTIES, scores, strict=True), key=lambda one: one[0])[1:]
+        problem.memory[_INNER] = max(zip(aucs, _penalties(problem.x), scores, strict=True), key=lambda one: one[0])[1:]
     found: tuple[float, Floats] = problem.memory[_INNER]
     return found
 
 
+def _penalties(x: Any) -> tuple[float, ...]:
+    """Those to choose from: dense features have a spread near 1, the weighted words of a text a length of 1."""
+    return _PENALTIES if isinstance(x, np.ndarray) else _PENALTIES_OF_COUNTS
+
+
 def _left_out(problem: HeadProblem) -> list[Floats]:
     """For each penalty, scores of every row by regressions on the other folds, each centred: their biases differ."""
-    folds, scores = _inner_folds(problem), [np.empty(len(problem.is_p)) for _ in _PENALTIES]
+    folds, scores = _inner_folds(problem), [np.empty(len(problem.is_p)) for _ in _penalties(problem.x)]
     targets, weights = problem.hard_targets.astype(np.float64), problem.balanced
     for k in range(_INNER_FOLDS):
         inside = folds == k
@@ -103,9 +112,10 @@ def _path(
     x: Any, rest: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], targets: Floats, weights: Floats
 ) -> list[Floats]:
     """Scores of the rows `inside` by the regressions on the `rest`, one for each penalty."""
+    penalties = _penalties(x)
     if not isinstance(x, np.ndarray):
-        return [solved(x[rest], targets[rest], weights, penalty).score(x[inside]) for penalty in _PENALTIES]
-    weight, bias = _together(x[rest], targets[rest], weights[:, None], _PENALTIES)
+        return [solved(x[rest], targets[rest], weights, penalty).score(x[inside]) for penalty in penalties]
+    weight, bias = _together(x[rest], targets[rest], weights[:, None], penalties)
     return list((x[inside] @ weight + bias).T.astype(np.float64))
 
 
