@@ -42,7 +42,7 @@ from punce.models.configs import plain, plain_configs
 from punce.models.copies import about_copies
 from punce.models.heads import check_objects
 from punce.models.insight import Insight
-from punce.models.kinds import KINDS, check_rows, check_shape
+from punce.models.kinds import KINDS, about_matrix, check_rows, check_shape
 from punce.models.known_rows import about_known, require_unknown, require_verdicts
 from punce.models.network import check_device
 from punce.models.saved import Saved
@@ -230,7 +230,8 @@ class PUClassifier(Insight, Saved, ClassNamePrefixFeaturesOutMixin, ClassifierMi
         self._remember_columns(X)
         self._route = ROUTES[self.kind_]()  # type: ignore[index]
         settings = self._settings(folder, weights, rows.known)
-        self._warn(*notes, rows.note, about_few_labelled(labels))
+        about_kind = about_matrix(X) if (self.kind, self.kind_) == ("auto", "table") else ""
+        self._warn(*notes, rows.note, about_few_labelled(labels), about_kind)
         self._warn(about_scorers(plain_rows(y), rows), kind=ScorerWarning)
         prepared = self._route.prepare(X, settings)
         self._warn(about_copies(prepared, labels))

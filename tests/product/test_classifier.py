@@ -21,6 +21,7 @@ from punce.data import load, simulate_pu
 from punce.encoders import MLP
 from punce.errors import InputError
 from punce.losses import PuNCE
+from punce.models.kinds import about_matrix
 from punce.risks import NNPU
 from punce.training.splits import PUStratifiedKFold
 from tests.product import clouds
@@ -140,6 +141,15 @@ def test_embeddings(digits: tuple[np.ndarray, ...]) -> None:
     flat = X[:600].reshape(600, -1).astype(np.float32) / 16
     classifier = PUClassifier(kind="embedding", **FAST).fit(flat, labels[:600])
     assert roc_auc_score(y_test, classifier.decision_function(X_test.reshape(len(X_test), -1) / 16.0)) > 0.7
+
+
+def test_who_fits_a_wide_matrix_hears_that_it_is_read_as_a_table() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 256))
+    labels = np.where(np.arange(60) < 2, 1, 0)  # two labelled rows: a quick fit
+    with pytest.warns(ClassifierWarning) as told:
+        PUClassifier().fit(X, labels)
+    assert any("256 columns of numbers and is learned as a table" in str(each.message) for each in told)
+    assert about_matrix(X[:, :255]) == "" == about_matrix(pd.DataFrame(X)) == about_matrix(np.ones((60, 256), int))
 
 
 def test_images_with_channels_last_give_the_same_numbers(digits: tuple[np.ndarray, ...]) -> None:

@@ -12,6 +12,7 @@ from punce.datasets.dataset import Kind
 from punce.errors import InputError
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+_AS_WIDE_AS_EMBEDDINGS = 256
 
 
 def kind_of(X: Any) -> Kind:
@@ -31,6 +32,16 @@ def kind_of(X: Any) -> Kind:
     raise InputError(
         f"X of shape {shape} is neither a table (n, d), images (n, C, H, W) or (n, H, W, C), nor a list of texts"
         + ("; grey images (n, H, W) are X[:, None]" if len(shape) == 3 else "")
+    )
+
+
+def about_matrix(X: Any) -> str:
+    """A matrix with as many columns as embeddings have is a table only because nobody said otherwise."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f" or X.shape[1] < _AS_WIDE_AS_EMBEDDINGS:
+        return ""
+    return (
+        f"X has {X.shape[1]:,} columns of numbers and is learned as a table; if its rows are embeddings, "
+        "kind='embedding' is faster (kind='table' ends this message)"
     )
 
 
