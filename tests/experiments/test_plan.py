@@ -79,11 +79,6 @@ def test_filters_that_leave_nothing_together_say_so(store: ResultStore) -> None:
         make_plan([TABLE1], SMOKE, store, only=["mnist", "resnet18"])
 
 
-def test_a_scale_without_the_table_names_those_that_have_it(store: ResultStore) -> None:
-    with pytest.raises(InputError, match="scale part has no cell of table5; --scale can be paper, laptop, smoke, lap"):
-        make_plan([EXPERIMENTS["table5"]], SCALES["part"], store)
-
-
 def test_alternatives_may_have_spaces_between_them(store: ResultStore) -> None:
     plans = [make_plan([TABLE1], SMOKE, store, only=[only]) for only in ("punce,scl", "punce, scl")]
     assert plans[0] == plans[1]
