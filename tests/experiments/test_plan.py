@@ -218,7 +218,7 @@ def test_an_interrupted_run_says_that_it_can_go_on(store: ResultStore) -> None:
     text = Console(file=io.StringIO(), width=200)
     with pytest.raises(KeyboardInterrupt), MatrixProgress(Plan((punce(),), (), ()), store, text):
         raise KeyboardInterrupt
-    assert "0 of 1 cells done; the same command does the rest" in text.file.getvalue()  # type: ignore[attr-defined]
+    assert "0 of 1 cell done; the same command does the rest" in text.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_dry_run_lists_the_cells_and_adds_them_up(store: ResultStore) -> None:
@@ -228,3 +228,5 @@ def test_a_dry_run_lists_the_cells_and_adds_them_up(store: ResultStore) -> None:
     assert "3 cells: 1 done, 2 to do (1 failed before)" in said
     assert joint("upu").name in said
     assert "failed before" in said
+    show_plan(text, Plan((punce(),), (), ()), store, 1)
+    assert "1 cell: 0 done, 1 to do" in text.file.getvalue()  # type: ignore[attr-defined]

@@ -126,9 +126,11 @@ def _refuse_idle(given: list[str]) -> None:
 
 
 def _stop_if_incomplete(console: Terminal, failed: list[tuple[Cell, str]], total: int) -> None:
+    from punce.errors import number_of
+
     if not failed:
         return
-    _say(console, f"{len(failed)} of {total} cells failed; the same command tries them again:")
+    _say(console, f"{len(failed)} of {number_of(total, 'cell', 'cells')} failed; the same command tries them again:")
     for cell, error in failed:
         _say(console, f"  {cell.name}  {cell.describe()}: {error}")
     raise typer.Exit(EXIT_INCOMPLETE)

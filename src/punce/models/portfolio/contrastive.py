@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Encoder, build_encoder
+from punce.errors import number_of
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.models.heads import batch_size, trained_fast
@@ -215,7 +216,7 @@ class _Pretraining:
             return
         steps = plan.epochs * max(1, len(self.x) // self.batch_size)
         if about := expected(encoder, self.x, self.batch_size, steps):
-            say(f"features of {len(self.x):,} rows: {about} ({plan.epochs} epochs in all)")
+            say(f"features of {len(self.x):,} rows: {about} ({number_of(plan.epochs, 'epoch', 'epochs')} in all)")
 
 
 def _continued(
