@@ -105,6 +105,11 @@ class State:
         """The share of positives to go on with."""
         return None if self.judged_share is None else agreed_share(self.share_by_labels, self.judged_share)
 
+    @property
+    def share_rests_on_labels(self) -> bool:
+        """Whether the labels agree and have a part in the share: they often say more of it than the verdicts."""
+        return self.share != self.judged_share
+
 
 def quantity_of(name: str) -> Quantity:
     """The name of a quantity, checked."""
