@@ -111,7 +111,7 @@ def trained(
     """
     if len(x) < _FEWEST_ROWS:
         return Trained({}, [], ())
-    rows = _thinned(labels, settings.random_state)
+    rows = _within_budget(labels, settings.random_state)
     given, known, of = x[rows], labels[rows], folds[rows]
     plan = _Plan.of(given, of, settings, losses)
     own = reduced(given, plan.factor).to(device)
@@ -230,7 +230,7 @@ def _continued(
     return watch.weights, watch.held_out, history
 
 
-def _thinned(labels: Labels, seed: int) -> Rows:
+def _within_budget(labels: Labels, seed: int) -> Rows:
     """All labelled rows and as many others as the budget allows, in order."""
     positive = np.flatnonzero(labels == POSITIVE)[:MOST_ROWS]
     others = np.random.default_rng(seed).permutation(np.flatnonzero(labels != POSITIVE))

@@ -155,7 +155,8 @@ class TabularPU:
         binned = self.bins_.transform(values)
         n_folds = min(_FOLDS, int((labels == POSITIVE).sum()))
         seed, folds = self.random_state, stratified_folds(labels, n_folds, self.random_state, truths)
-        rows = _thinned(labels, seed, truths)
+        known = labels if truths is None else np.where(truths != 0, truths, labels)
+        rows = rows_to_learn_from(known, seed + 1)  # the folds are drawn from the seed itself
         inputs = {"binned": binned, "categorical": categorical, "labels": labels, "prior": self.prior}
         inputs |= {"format": _FORMAT} if weights is None else {"format": _FORMAT, "weights": weights}
         inputs |= {} if truths is None else {"truths": truths}
@@ -164,7 +165,6 @@ class TabularPU:
         threads = threads_of(binned[rows])
         with StageProgress("table", total, len(labels), shown=progress) as bar:
             run = Steps(folder, inputs, threads, bar)
-            known = labels if truths is None else np.where(truths != 0, truths, labels)
             own = None if weights is None else weights[rows] / weights[rows].mean()
             prior = prior_of_rest(self.prior, labels, truths)
             lesson = lesson_of(binned[rows], categorical, known[rows], folds[rows], prior, seed, run, own)
@@ -272,12 +272,10 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int, truths: Labels | N
     return folds
 
 
-def _thinned(labels: Labels, seed: int, truths: Labels | None = None) -> Rows:
-    """Rows to train on: all of known class and at most 50,000 others. Every row is scored all the same."""
-    known = labels == POSITIVE if truths is None else (labels == POSITIVE) | (truths != 0)
-    # seed + 1: the folds are drawn from the seed itself
-    unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(~known))
-    return np.sort(np.concatenate([np.flatnonzero(known), unlabelled[:MOST_UNLABELLED]]))
+def rows_to_learn_from(known: Labels, seed: int) -> Rows:
+    """All rows of known class (1 or −1) and at most 50,000 others. Every row is scored all the same."""
+    others = np.random.default_rng(seed).permutation(np.flatnonzero(known == UNLABELLED))
+    return np.sort(np.concatenate([np.flatnonzero(known != UNLABELLED), others[:MOST_UNLABELLED]]))
 
 
 def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:
