@@ -32,7 +32,7 @@ from punce.models.route import under
 from punce.models.tabular.kernel import Kernel, Linear
 from punce.models.tabular.network import Networks
 from punce.models.tabular.steps import Step, Steps
-from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of, threads_of
+from punce.models.tabular.teachers import MOST_COLUMNS, TableLesson, lesson_of, threads_of
 from punce.models.tabular.tree_members import Boosting, Forest, PUTrees
 from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
 from punce.models.tabular.weighing import cross_fitted, member_weights
@@ -52,11 +52,11 @@ class Member(Protocol):
     """K models of one kind, model k trained without fold k."""
 
     @classmethod
-    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+    def steps(cls, lesson: TableLesson) -> dict[str, Step]:
         """What takes time, by name; model k learns from every fold but k. Steps run side by side, and are stored."""
 
     @classmethod
-    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+    def from_steps(cls, lesson: TableLesson, arrays: Sequence[Arrays]) -> Self:
         """The member that its steps, in their order, have learned."""
 
     def scores(self, binned: Values) -> Floats:
@@ -180,7 +180,7 @@ class TabularPU:
         self.notes_ = _notes(values.shape[1], labels)
         return self
 
-    def _learned(self, lesson: Lesson, run: Steps) -> dict[str, Member]:
+    def _learned(self, lesson: TableLesson, run: Steps) -> dict[str, Member]:
         """The steps of all members at once, the longest first: the fewer steps a member has, the longer one takes."""
         steps = {name: MEMBERS[name].steps(lesson) for name in self.members}
         order = sorted(steps, key=lambda name: len(steps[name]))
