@@ -282,8 +282,9 @@ def check_vocabulary(labels: npt.NDArray[Any] | torch.Tensor, where: str = "labe
         # labels are floats where some may be missing, but their owner wrote 2 and not 2.0
         seen = [int(v) if np.isfinite(v) and v == int(v) else v for v in np.unique(values[rows])[:_SHOWN].tolist()]
         raise InputError(
-            f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); {len(rows)} of "
-            f"{len(values)} are not: values {seen}, first at {_rows(rows)}{hint}"
+            f"{where} must be 1 (labelled positive), 0 (unlabelled) or -1 (labelled negative); "
+            f"{number_of(len(rows), f'of {len(values)} is', f'of {len(values)} are')} not: values {seen}, "
+            f"first at {_rows(rows)}{hint}"
         )
 
 

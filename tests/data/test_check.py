@@ -322,7 +322,7 @@ def test_embeddings_constant_leaking_and_non_finite_dimensions() -> None:
     half[8, 1] = np.inf
     report = check(dataclasses.replace(data, features=half))
     (found,) = (finding for finding in report.findings if finding.code == "non_finite")
-    assert found.message == f"1 row holds NaN or infinity, first rows 8; {mend}"
+    assert found.message == f"1 row holds NaN or infinity, first row 8; {mend}"
 
 
 def test_texts_empty_and_equal() -> None:

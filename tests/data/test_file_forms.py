@@ -153,6 +153,27 @@ def test_a_separator_can_be_said(tmp_path: Path) -> None:
     assert read(path, "label").features["a"].tolist() == [1, 2]
 
 
+def test_any_number_of_spaces_and_tabs_can_separate(tmp_path: Path) -> None:
+    """As in many tables of UCI, which are aligned; a name of several words is in quotes."""
+    path = tmp_path / "auto.txt"
+    lines = ["   mpg  zip   label \t 'name'", ' 18.0   00501  1 \t "buick  skylark 320"  ', "", "9.5 01001\t0  x"]
+    path.write_text("\r\n".join([lines[0].replace("'", '"'), *lines[1:] * 3]) + "\r\n")
+    for said in ("whitespace", r"\s+"):
+        data = read(path, "label", sep=said)
+        assert data.columns == ("mpg", "zip", "name")
+        assert data.features.iloc[:2].to_numpy().tolist() == [
+            [18.0, "00501", "buick  skylark 320"],
+            [9.5, "01001", "x"],
+        ]
+        assert data.labels is not None
+        assert data.labels.tolist() == [1, 0] * 3
+        assert not any("fewer cells" in note for note in data.notes)
+    batches = [*stream(path, "label", sep="whitespace", batch_rows=2).batches()]
+    assert pd.concat([batch.features for batch in batches], ignore_index=True).equals(data.features)
+    path.write_text("a b label\n1  2   1\n3     0\n4 5 1\n")
+    assert read(path, "label", sep="whitespace").notes[0].startswith("1 line has fewer cells than the 3 columns")
+
+
 def test_names_lose_the_spaces_around_them(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a, b , label\n1, x, 1\n2, y, 0\n")
     assert read(tmp_path / "t.csv", "label").columns == ("a", "b")

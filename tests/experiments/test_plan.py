@@ -79,11 +79,6 @@ def test_filters_that_leave_nothing_together_say_so(store: ResultStore) -> None:
         make_plan([TABLE1], SMOKE, store, only=["mnist", "resnet18"])
 
 
-def test_a_scale_without_the_table_names_those_that_have_it(store: ResultStore) -> None:
-    with pytest.raises(InputError, match="scale part has no cell of table5; --scale can be paper, laptop, smoke, lap"):
-        make_plan([EXPERIMENTS["table5"]], SCALES["part"], store)
-
-
 def test_alternatives_may_have_spaces_between_them(store: ResultStore) -> None:
     plans = [make_plan([TABLE1], SMOKE, store, only=[only]) for only in ("punce,scl", "punce, scl")]
     assert plans[0] == plans[1]
@@ -223,7 +218,7 @@ def test_an_interrupted_run_says_that_it_can_go_on(store: ResultStore) -> None:
     text = Console(file=io.StringIO(), width=200)
     with pytest.raises(KeyboardInterrupt), MatrixProgress(Plan((punce(),), (), ()), store, text):
         raise KeyboardInterrupt
-    assert "0 of 1 cells done; the same command does the rest" in text.file.getvalue()  # type: ignore[attr-defined]
+    assert "0 of 1 cell done; the same command does the rest" in text.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_dry_run_lists_the_cells_and_adds_them_up(store: ResultStore) -> None:
@@ -233,3 +228,5 @@ def test_a_dry_run_lists_the_cells_and_adds_them_up(store: ResultStore) -> None:
     assert "3 cells: 1 done, 2 to do (1 failed before)" in said
     assert joint("upu").name in said
     assert "failed before" in said
+    show_plan(text, Plan((punce(),), (), ()), store, 1)
+    assert "1 cell: 0 done, 1 to do" in text.file.getvalue()  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from punce.errors import InputError
-from punce.experiments.present.statistics import common_seeds, holm, p_ahead, standing, summarise
+from punce.experiments.present.statistics import common_seeds, p_ahead, rejected_names, standing, summarise
 
 values = st.lists(st.floats(50, 100), min_size=2, max_size=6).filter(lambda seen: np.std(seen) > 1e-3)
 
@@ -124,7 +124,7 @@ def test_without_a_common_seed_nothing_is_best() -> None:
 
 
 def test_holm_steps_down_and_stops() -> None:
-    assert holm({"a": 0.01, "b": 0.02, "c": 0.04}) == {"a", "b", "c"}  # 0.05/3, 0.05/2, 0.05
-    assert holm({"a": 0.01, "b": 0.03, "c": 0.031}) == {"a"}
-    assert holm({"a": 0.02, "b": 0.02, "c": 0.02}) == set()
-    assert holm({}) == set()
+    assert rejected_names({"a": 0.01, "b": 0.02, "c": 0.04}) == {"a", "b", "c"}  # 0.05/3, 0.05/2, 0.05
+    assert rejected_names({"a": 0.01, "b": 0.03, "c": 0.031}) == {"a"}
+    assert rejected_names({"a": 0.02, "b": 0.02, "c": 0.02}) == set()
+    assert rejected_names({}) == set()

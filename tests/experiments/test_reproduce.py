@@ -52,6 +52,13 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_scale_must_have_every_table_that_is_named(tmp_path: Path) -> None:
+    options = ("--scale", "part", "--dry-run", "--results", tmp_path)
+    named = punce("reproduce", "table5", "table1", *options)
+    assert str(named.exception) == ("scale part has no cell of table5; --scale can be paper, laptop, smoke, laptop1")
+    assert punce("reproduce", "all", *options).exit_code == 0
+
+
 @pytest.mark.faults
 def test_a_dry_run_leaves_damaged_results_where_they_are(tmp_path: Path) -> None:
     path = ResultStore(tmp_path, "smoke").path(punce_cell())

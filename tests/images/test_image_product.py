@@ -281,6 +281,13 @@ def test_frames_of_a_film_which_all_look_alike_are_named_once_each() -> None:
     assert found == [(row, 0) for row in range(20, 60)]
 
 
+def test_all_labelled_pictures_are_compared() -> None:
+    looks = np.random.default_rng(0).integers(0, 2**63, size=(7000, 4), dtype=np.uint64)
+    looks[6500] = looks[6400] ^ np.uint64(1)
+    found = near_duplicates(looks, np.arange(7000, dtype=np.uint64), np.repeat([1, 0], [6450, 550]).astype(np.int8))
+    assert found == [(6500, 6400)]
+
+
 def test_near_duplicates_of_labelled_pictures_are_reported(tmp_path: Path) -> None:
     draws = np.random.RandomState(3)
     smooth = [

@@ -80,6 +80,23 @@ def test_arrays_are_prepared_as_files_are(resize: Any) -> None:
     assert (Preprocessing.square(24).batch(grey) == grey).all()
 
 
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_of_a_long_thin_image_only_the_middle_is_scaled(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture of 20,000 × 40 pixels took 150 MB for an encoder that scales the shorter side."""
+    pixels = np.random.default_rng(0).integers(0, 256, (10, 1000, 3), dtype=np.uint8)
+    pixels = pixels if is_wide else pixels.transpose(1, 0, 2)
+    array = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))[None])
+    settings, seen = Preprocessing((28, 28), 32), list[Any]()
+    target = Preprocessing._target
+    monkeypatch.setattr(Preprocessing, "_target", lambda *given: seen.append(target(*given)) or seen[-1])
+    middle = settings.apply(Image.fromarray(pixels)), settings.batch(array).numpy()[0]
+    assert {max(size) for size in seen} == {16 * 32}
+    monkeypatch.setattr("punce.encoders.preprocessing._LONGEST", 1000)
+    whole = settings.apply(Image.fromarray(pixels)), settings.batch(array).numpy()[0]
+    assert {max(size) for size in seen} == {16 * 32, 100 * 32}
+    assert all((part == all_of_it).all() for part, all_of_it in zip(middle, whole, strict=True))
+
+
 def test_another_size_keeps_the_proportions() -> None:
     assert Preprocessing((224, 224), 256).with_size(112).resize == 128
     assert Preprocessing.square(224).with_size(96).size == (96, 96)

@@ -165,7 +165,7 @@ def test_it_survives_json() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match="held-out scores of labelled rows"):
         PUCalibrator.fit([], [0.0], 0.3)
-    with pytest.raises(InputError, match="unlabelled rows: 1 of 2 are not finite, first at row 1"):
+    with pytest.raises(InputError, match="unlabelled rows: 1 of 2 is not finite, first at row 1"):
         PUCalibrator.fit([0.0], [0.0, np.nan], 0.3)
     with pytest.raises(InputError, match="prior must lie in"):
         PUCalibrator.fit([0.0], [0.0], 1.0)

@@ -235,14 +235,14 @@ def test_recall_does_not_claim_more_positives_than_rows_are_called() -> None:
     [
         ({"positive_scores": []}, "positive_scores must be a non-empty column"),
         ({"unlabelled_scores": [[1.0]]}, "unlabelled_scores must be a non-empty column"),
-        ({"positive_scores": [1.0, math.nan]}, "1 of 2 are NaN, first at row 1"),
+        ({"positive_scores": [1.0, math.nan]}, "1 of 2 is NaN, first at row 1"),
         ({"prior": 1.0}, r"prior must lie in \(0, 1\)"),
         ({"scenario": "both"}, "scenario must be one of"),
         ({"confidence": 95}, "0 < confidence < 1"),
         ({"labelled_share": 1.5}, "labelled_share must lie"),
         ({"target": "pop"}, "target must be one of"),
         ({"threshold": math.nan}, "threshold is NaN"),
-        ({"positive_scores": np.ma.MaskedArray([1.0, 9.0], [False, True])}, "1 of 2 are NaN, first at row 1"),
+        ({"positive_scores": np.ma.MaskedArray([1.0, 9.0], [False, True])}, "1 of 2 is NaN, first at row 1"),
         ({"unlabelled_scores": ["a"]}, "unlabelled_scores must hold numbers"),
     ],
 )

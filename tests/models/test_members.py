@@ -12,28 +12,28 @@ from punce.models.tabular import teachers
 from punce.models.tabular.model import MEMBERS, Member, stratified_folds
 from punce.models.tabular.network import balanced_nnpu
 from punce.models.tabular.steps import Steps
-from punce.models.tabular.teachers import Lesson, lesson_of, telling_columns
+from punce.models.tabular.teachers import TableLesson, lesson_of, telling_columns
 from punce.models.tabular.trees import forest_trees, held_out, stored_trees, trees_arrays
 from tests.models.problem import problem
 
 
 @pytest.fixture(scope="module")
-def lesson() -> Lesson:
+def lesson() -> TableLesson:
     rows = problem(400, n_labelled=40, seed=0)
     binned = Bins.fit(rows.values, rows.categorical).transform(rows.values)
     folds = stratified_folds(rows.labels, 3, 0)
     return lesson_of(binned, rows.categorical, rows.labels, folds, rows.prior, 0, Steps())
 
 
-def _learned(name: str, lesson: Lesson) -> Member:
+def _learned(name: str, lesson: TableLesson) -> Member:
     return MEMBERS[name].from_steps(lesson, Steps()(MEMBERS[name].steps(lesson)))
 
 
-def _with_labels(lesson: Lesson, labels: np.ndarray) -> Lesson:
+def _with_labels(lesson: TableLesson, labels: np.ndarray) -> TableLesson:
     return lesson_of(lesson.binned, lesson.categorical, labels, lesson.folds, lesson.prior, 0, Steps())
 
 
-def test_chances_average_to_the_prior_and_find_hidden_positives(lesson: Lesson) -> None:
+def test_chances_average_to_the_prior_and_find_hidden_positives(lesson: TableLesson) -> None:
     y = problem(400, n_labelled=40, seed=0).y
     for k in range(3):
         hidden = (lesson.folds != k) & (lesson.labels == 0)
@@ -44,7 +44,7 @@ def test_chances_average_to_the_prior_and_find_hidden_positives(lesson: Lesson) 
         assert auc_between(w[hidden & (y == 1)], w[hidden & (y == 0)]) > 0.85
 
 
-def test_labels_of_a_held_out_fold_cannot_reach_its_chances(lesson: Lesson) -> None:
+def test_labels_of_a_held_out_fold_cannot_reach_its_chances(lesson: TableLesson) -> None:
     changed = lesson.labels.copy()
     inside = np.flatnonzero(lesson.folds == 1)
     changed[inside] = 1 - changed[inside]
@@ -54,7 +54,7 @@ def test_labels_of_a_held_out_fold_cannot_reach_its_chances(lesson: Lesson) -> N
 
 
 @pytest.mark.parametrize("name", sorted(MEMBERS))
-def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, lesson: Lesson) -> None:
+def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, lesson: TableLesson) -> None:
     changed = lesson.labels.copy()
     inside = lesson.folds == 1
     swapped = np.flatnonzero(inside)
@@ -69,7 +69,7 @@ def test_a_held_out_score_does_not_depend_on_the_labels_of_its_fold(name: str, l
 
 
 @pytest.mark.parametrize("name", sorted(MEMBERS))
-def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: Lesson) -> None:
+def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: TableLesson) -> None:
     member = _learned(name, lesson)
     scores = member.scores(lesson.binned)
     assert scores.shape == (3, 400)
@@ -83,7 +83,7 @@ def test_members_rank_and_come_back_from_their_arrays(name: str, lesson: Lesson)
     assert member.scores(lesson.binned[:0]).shape == (3, 0)
 
 
-def test_networks_do_not_touch_the_global_stream(lesson: Lesson) -> None:
+def test_networks_do_not_touch_the_global_stream(lesson: TableLesson) -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
     first = _learned("nnpu", lesson).scores(lesson.binned)

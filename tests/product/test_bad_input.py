@@ -291,7 +291,7 @@ def test_a_dry_run_refuses_what_the_run_would(options: list[str], message: str, 
 
 def test_other_refusals_of_fit(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punce.models.text.has_static_vectors", lambda: False)  # it may happen to be installed
-    assert "1 row holds NaN or infinity, first rows 7" in refused("fit", "nan.npz", "--label", "y", "--out", "out")
+    assert "1 row holds NaN or infinity, first row 7" in refused("fit", "nan.npz", "--label", "y", "--out", "out")
     assert "no words to learn from" in refused("fit", "wordless.csv", "--label", "y", "--text", "words", "--out", "o")
     assert "finished run" in refused("fit", "good.csv", "--label", "y", "--out", "run")
     assert "finished run" in refused("fit", "good.csv", "--label", "none", "--out", "run")  # before rows are read

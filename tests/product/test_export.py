@@ -273,6 +273,15 @@ def test_columns_that_the_file_cannot_read_are_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_only_an_earlier_export_is_replaced(tmp_path: Path, of_orders: PUClassifier) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"weights of another program")
+    with pytest.raises(InputError, match=r"m.onnx is not an ONNX file of punce and would be replaced; name another"):
+        of_orders.export(tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").read_bytes() == b"weights of another program"
+    of_orders.export(tmp_path / "own.onnx")
+    of_orders.export(tmp_path / "own.onnx")
+
+
 def test_models_that_no_file_can_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"of tables only the default model .* a network"):
         PUClassifier.load(STORED / "table_network").export(tmp_path / "m.onnx")

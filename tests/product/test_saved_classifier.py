@@ -47,6 +47,19 @@ def rewritten(path: Path, target: Path, without: tuple[str, ...] = (), **changes
     return target
 
 
+def test_what_is_not_saved_says_so(saved: tuple[PUClassifier, Path]) -> None:
+    model, path = saved
+    again = PUClassifier.load(path)
+    absent = [name for name in vars(model) if name.endswith("_") and not hasattr(again, name)]
+    assert "scores_" in absent
+    for name in absent:
+        with pytest.raises(AttributeError, match=rf"a loaded model has no {name}: it is of the fit"):
+            getattr(again, name)
+    with pytest.raises(AttributeError, match="'PUClassifier' object has no attribute 'scores_'"):
+        _ = PUClassifier().scores_
+    assert (again.fit(*clouds()).scores_ == model.scores_).all()
+
+
 def test_the_prior_comes_back(saved: tuple[PUClassifier, Path]) -> None:
     model, path = saved
     again = PUClassifier.load(path)

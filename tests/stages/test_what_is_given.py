@@ -468,7 +468,7 @@ def test_labels_in_words_are_refused(stage: Callable[[Any], Any], labels: Any) -
 def test_labels_outside_the_vocabulary_are_refused_with_their_row(stage: OnFeatures) -> None:
     """The supervised probe took 2 for a negative; the probe named rows of a batch."""
     for other, shown in ((2.0, "2"), (np.nan, "nan")):
-        with pytest.raises(InputError, match=rf"1 of 60 are not: values \[{shown}\], first at row 40"):
+        with pytest.raises(InputError, match=rf"1 of 60 is not: values \[{shown}\], first at row 40"):
             stage(H, np.where(np.arange(60) == 40, other, LABELS))
 
 

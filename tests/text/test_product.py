@@ -22,6 +22,7 @@ from punce.encoders.tiny_roberta import write_tiny_roberta
 from punce.errors import InputError
 from punce.models import Fitted, TextRoute, kind_of
 from punce.models.sentences import SentenceVectors
+from punce.models.text import _cut_texts
 from punce.models.words import WordVectors
 from punce.ran import ran_in_words
 from punce.storage.model_file import ModelFileError
@@ -149,10 +150,18 @@ def test_risks_that_cannot_train_a_transformer_are_refused(roberta: Path) -> Non
 def test_an_encoder_object_is_used_as_it_is(roberta: Path, tmp_path: Path) -> None:
     texts, labels, _ = problem()
     classifier = PUClassifier(encoder=Transformer(roberta, "first", max_length=8), **FAST).fit(texts, labels)
-    assert "longer than 8 tokens; they are read in parts" in classifier.notes_[0]
+    assert "longer than 8 tokens and read in parts" in classifier.notes_[0]
     classifier.save(tmp_path / "model")
     again = PUClassifier.load(tmp_path / "model")
     assert again.predict_proba(texts) == pytest.approx(classifier.predict_proba(texts), abs=1e-5)
+
+
+def test_one_long_text_is_told_in_the_singular(roberta: Path) -> None:
+    texts = ["good " * 40, "good"]
+    (note,) = _cut_texts(Transformer(roberta, max_length=8), texts, trained=True)
+    assert note == "1 of 2 texts is at least 8 tokens long; what comes after is not read"
+    (note,) = _cut_texts(Transformer(roberta, max_length=8), texts, trained=False)
+    assert note.startswith("1 of 2 texts is longer than 8 tokens and read in parts, whose features are averaged")
 
 
 def test_a_trained_encoder_object_keeps_its_weights_and_is_left_alone(roberta: Path, tmp_path: Path) -> None:

@@ -230,7 +230,8 @@ def _say_verdicts(console: Terminal, outcome: FitOutcome, reviewed: Reviewed) ->
     verdicts = number_of(len(reviewed.state.settled.positive), "verdict", "verdicts")
     is_learned = KNOWN_UNUSED not in outcome.classifier.ran_
     but = "and" if is_learned else "but"
-    also = f", {but} the share of positives is based on them" if outcome.rests_on_verdicts else ""
+    them = "them and on the labels" if reviewed.state.share_rests_on_labels else "them"
+    also = f", {but} the share of positives is based on {them}" if outcome.rests_on_verdicts else ""
     said = f"the model {'learned' if is_learned else 'did not learn'} from {verdicts}{also}"
     command = f"punce review {as_argument(outcome.folder)}"
     console.print(f"{said}; to see the gain: {command}", highlight=False, markup=False, soft_wrap=True)

@@ -65,7 +65,7 @@ def _predict_parts(run: Path, data: Path, out: Path, **options: Any) -> None:
         from punce.product.predict_parts import predict_parts
 
     done = predict_parts(run, data, out, **options)
-    before = f", {done.skipped:,} of them were done before" if done.skipped else ""
+    before = f", {number_of(done.skipped, 'of them was', 'of them were')} done before" if done.skipped else ""
     parts = f"{out} ({number_of(done.parts, 'part', 'parts')}{before})"
     _say(done.together, parts, is_shifted=options["share"] is not None)
 

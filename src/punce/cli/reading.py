@@ -30,7 +30,10 @@ Keep = Annotated[list[str] | None, typer.Option(help="Column to learn from, and 
 Category = Annotated[
     list[str] | None, typer.Option(help="Column whose numbers are names (of regions, codes); may be repeated.")
 ]
-Sep = Annotated[str | None, typer.Option(help="Separator of a CSV file: a character, tab or space.")]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="Separator of a CSV file: a character, tab, space, or whitespace (spaces and tabs, any number)."),
+]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file: utf-8, utf-16, cp1252, ...")]
 Header = Annotated[str, typer.Option(help="yes, or no: columns are called column_1, column_2, ...")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark: . or a comma.")]

@@ -50,7 +50,7 @@ def reproduce(
     from punce.cli.terminal import Terminal
     from punce.errors import InputError, WriteError
     from punce.experiments import find_experiments
-    from punce.experiments.plan import make_plan, require_data
+    from punce.experiments.plan import make_plan, require_cells, require_data
     from punce.experiments.runner import run_cells
     from punce.experiments.scales import find_scale
     from punce.experiments.store import ResultStore
@@ -66,6 +66,8 @@ def reproduce(
     if docs is not None:
         check_output(docs)
     experiments, chosen = find_experiments(tables), find_scale(scale)
+    if "all" not in tables:  # which is all that the scale has
+        require_cells(experiments, chosen)
     store = ResultStore(results, f"{scale}-one-step" if one_step else scale)
     console = Terminal(stderr=True)
     with _damage_as_lines(console):
@@ -124,9 +126,11 @@ def _refuse_idle(given: list[str]) -> None:
 
 
 def _stop_if_incomplete(console: Terminal, failed: list[tuple[Cell, str]], total: int) -> None:
+    from punce.errors import number_of
+
     if not failed:
         return
-    _say(console, f"{len(failed)} of {total} cells failed; the same command tries them again:")
+    _say(console, f"{len(failed)} of {number_of(total, 'cell', 'cells')} failed; the same command tries them again:")
     for cell, error in failed:
         _say(console, f"  {cell.name}  {cell.describe()}: {error}")
     raise typer.Exit(EXIT_INCOMPLETE)

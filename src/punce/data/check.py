@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from punce.data.embeddings import LARGEST_EMBEDDING
-from punce.data.findings import DataCheck, DataFinding
+from punce.data.findings import DataCheck, DataFinding, first_rows
 from punce.data.image_files import EQUAL, LOOKS, ImageFiles, deep_values, unreadable_message
 from punce.data.leaks import RowSample, separation
 from punce.data.row_hashes import Hashes, about_repeated, count_duplicates, hash_array, hash_bytes, hash_texts
@@ -184,10 +184,10 @@ class _Tally:
 
     def _array_findings(self) -> Iterator[DataFinding]:
         if self._non_finite:
-            shown = ", ".join(self._non_finite[:_SHOWN])
             rows = number_of(len(self._non_finite), "row holds", "rows hold")
             what = f"NaN, infinity or numbers beyond ±{LARGEST_EMBEDDING:g}" if self._too_large else "NaN or infinity"
-            message = f"{rows} {what}, first rows {shown}; leave such rows or dimensions out, or fill them"
+            first = first_rows(self._non_finite[:_SHOWN])
+            message = f"{rows} {what}, {first}; leave such rows or dimensions out, or fill them"
             yield DataFinding("error", "non_finite", message, tuple(self._non_finite[:100]))
         elif self._sample.usable:
             yield from _constant_dimensions(np.array(self._extremes))
@@ -261,7 +261,7 @@ def _contradictions(hashes: Hashes, labels: Labels, by_chance: str) -> list[Data
 
 def _equal_rows(code: str, what: str, first: npt.NDArray[np.intp], by_chance: str, mend: str) -> DataFinding:
     rows = tuple(map(str, first))
-    message = f"{what}, first {'row' if len(rows) == 1 else 'rows'} {', '.join(rows)}; {by_chance or mend}"
+    message = f"{what}, {first_rows(rows)}; {by_chance or mend}"
     return DataFinding("info" if by_chance else "warning", code, message, rows)
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -21,7 +21,11 @@ from punce.data.text_files import BROKEN, find_encoding, open_bytes, unreadable
 from punce.errors import InputError, number_of
 
 _SEPARATORS = ",;\t|"
-_WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+_WHITESPACE = r"\s+"  # as pandas spells it: any number of spaces and tabs
+_WORDS = {
+    **{"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "},
+    "whitespace": _WHITESPACE,
+}
 _LONGEST_HEADER = 1 << 24  # characters; bounded: a file without newlines must not be read whole
 _SAMPLED, _RECORDS = 1 << 18, 50  # characters and lines after the header that decide separator and header
 _LARGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
@@ -29,6 +33,7 @@ _SHOWN = 40  # characters of a line
 _RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 _CELLS, _FEWEST_ROWS, _MOST_ROWS = 300_000, 100, 10_000  # that are looked at for leading zeros
 _DIGITS_OR_GAP = re.compile(r" *(?:[0-9]*|n/?an?|null|none|#n/a|<na>) *", re.IGNORECASE)  # as pandas has gaps
+_BLANKS = re.compile(r"[ \t]+")
 _UNCLOSED = re.compile(r"EOF inside string starting at row (\d+)")
 
 
@@ -130,7 +135,7 @@ class CsvFile:
                 open_bytes(self.path, self.member) as stream,
                 io.TextIOWrapper(stream, encoding=self.encoding, newline="") as text,
             ):
-                yield csv.reader(text, delimiter=self.separator)
+                yield _reader(text, self.separator)
         finally:
             csv.field_size_limit(limit)
 
@@ -201,9 +206,16 @@ def _separator(asked: str | None, path: Path) -> str | None:
     if asked is None:
         return "\t" if re.search(r"\.(tsv|tab)\b", path.name.lower()) else None
     found = _WORDS.get(asked, asked)
-    if len(found) != 1 or found in '"\r\n':
+    if (found != _WHITESPACE and len(found) != 1) or found in '"\r\n':
         raise InputError(f"--sep must be one character or one of {', '.join(_WORDS)}, got {asked!r}")
     return found
+
+
+def _reader(lines: Iterable[str], separator: str) -> Any:
+    """The lines as cells by csv's reader, which knows one character between cells only."""
+    if separator == _WHITESPACE:
+        lines, separator = (_BLANKS.sub(" ", line.strip(" \t\r\n")) for line in lines), " "
+    return csv.reader(lines, delimiter=separator)
 
 
 def _sniffed(text: str) -> str:
@@ -219,7 +231,7 @@ def _sniffed(text: str) -> str:
 
 def _records(text: str, separator: str) -> list[tuple[int, list[str]]]:
     """The first lines with their numbers, as cells; blank ones are left out, and a last one that may be cut off."""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    lines = _reader(io.StringIO(text, newline=""), separator)
     limit = csv.field_size_limit(len(text) + 1)  # a cell may hold a whole document
     try:
         found = [(lines.line_num, cells) for cells in islice(lines, _RECORDS) if cells]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,11 @@ class DataFinding:
     code: str
     message: str
     where: tuple[str, ...] = ()
+
+
+def first_rows(rows: Sequence[str]) -> str:
+    """Where something is, for a message: first row 7; first rows 1, 2."""
+    return f"first {'row' if len(rows) == 1 else 'rows'} {', '.join(rows)}"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from punce.columns.kinds import (
     numbers,
     plain_numbers,
 )
-from punce.data.findings import DataFinding, Severity
+from punce.data.findings import DataFinding, Severity, first_rows
 from punce.data.leaks import RowSample, strongest_separations
 from punce.data.row_hashes import Hashes, hash_bytes, hash_table, hash_values
 from punce.errors import first_of, number_of
@@ -194,7 +194,7 @@ class TableTally:
             return
         hold = number_of(self._n_empty, "row holds", "rows hold")
         rows = tuple(map(str, self._first_empty))
-        message = f"{hold} nothing but empty cells, first {'row' if len(rows) == 1 else 'rows'} {', '.join(rows)}"
+        message = f"{hold} nothing but empty cells, {first_rows(rows)}"
         yield DataFinding("warning", "empty_rows", f"{message}; remove them, as they count like any other row", rows)
 
     def _leaks(self) -> Iterator[DataFinding]:

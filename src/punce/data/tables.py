@@ -119,7 +119,8 @@ def no_column(wanted: str, table: TableFile) -> InputError:
     """What to say where a file has no such column. One column alone was often not split."""
     error = with_hint(missing_column(wanted, table.names, str(table.path)), table)
     is_whole = len(table.names) == 1 and table.separator is not None
-    return InputError(f"{error}; if that is several columns, --sep names what separates them") if is_whole else error
+    mend = "if that is several columns, --sep names what separates them, such as whitespace"
+    return InputError(f"{error}; {mend}") if is_whole else error
 
 
 def check_roles(table: TableFile, roles: Roles) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from punce.datasets.catalogue import Benchmark, DataFile
 from punce.datasets.dataset import Dataset
 from punce.datasets.download import DownloadError, fetch
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.storage.files import file_sha256
 
 VARIABLE = "PUNCE_DATA"
@@ -112,8 +112,9 @@ def _missing_files(benchmark: Benchmark, found: dict[str, Path], root: str | Pat
         addresses = list(benchmark.archive.urls)
     else:
         addresses = [f"{f.urls[0]}{' (unpack it with: gzip -d)' * f.compressed}" for f in benchmark.files if f.urls]
+    files = number_of(len(benchmark.files), "file", "files")
     return MissingFilesError(
-        f"{benchmark.name}: {len(absent)} of {len(benchmark.files)} files are missing ({why}). "
+        f"{benchmark.name}: {number_of(len(absent), f'of {files} is', f'of {files} are')} missing ({why}). "
         f"Put {', '.join(file.name for file in absent)} into {here}, "
         f"or name a directory that has the folder {benchmark.folders[0]}/ with root= or {VARIABLE}. "
         f"Published at: {', '.join(addresses)}"

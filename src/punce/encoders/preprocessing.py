@@ -26,6 +26,7 @@ from punce.errors import InputError
 
 SETTINGS = "preprocessor_config.json"
 _MOST_PIXELS = 4096  # of a side; a wrong setting would otherwise fill all memory
+_LONGEST = 16  # times the part that is kept: what lies further out is cut before an image is scaled, not after
 _MODES = {Image.Resampling.NEAREST: "nearest-exact", Image.Resampling.BILINEAR: "bilinear"}  # else bicubic
 _STRETCHED = 384  # ConvNeXt's: from this size on nothing is cropped
 _SHORTER_SIDE = ("CLIP", "ChineseCLIP", "ConvNext", "Bit", "MobileNet", "PoolFormer")
@@ -74,7 +75,9 @@ class Preprocessing:
 
     def apply(self, image: Image.Image) -> npt.NDArray[np.uint8]:
         """A decoded image of any mode and size. Shape: (3, H, W), channels last in memory."""
-        width, height = image.size
+        top, left, height, width = self._middle(image.height, image.width)
+        if (width, height) != image.size:
+            image = image.crop((left, top, left + width, top + height))
         to_height, to_width = self._target(height, width)
         scaled = image.convert("RGB").resize((to_width, to_height), Image.Resampling(self.resample))
         # A box beyond the image gives black, as transformers' centre crop does.
@@ -82,6 +85,17 @@ class Preprocessing:
         is_whole = (to_height, to_width) == self.size
         cut = scaled if is_whole else scaled.crop((left, top, left + self.size[1], top + self.size[0]))
         return np.asarray(cut, dtype=np.uint8).transpose(2, 0, 1)
+
+    def _middle(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """Top, left, height and width of the part of an image that is scaled.
+
+        One of 20,000 × 40 pixels would be scaled to 112,000 × 224, only for all but a square of it to be cut off.
+        """
+        if not isinstance(self.resize, int):
+            return 0, 0, height, width
+        longest = int(min(height, width) * _LONGEST * max(1.0, max(self.size) / self.resize))
+        kept_height, kept_width = min(height, longest), min(width, longest)
+        return (height - kept_height) // 2, (width - kept_width) // 2, kept_height, kept_width
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if not isinstance(self.resize, int):
@@ -94,6 +108,8 @@ class Preprocessing:
 
     def batch(self, x: Tensor) -> Tensor:
         """Images of one size, uint8 in [0, 255] or floats in [0, 1], grey or coloured, as uint8 (b, 3, *size)."""
+        top, left, height, width = self._middle(*x.shape[2:])
+        x = x[:, :, top : top + height, left : left + width]
         values = x.float() if x.dtype == torch.uint8 else x.float() * 255.0
         target = self._target(*x.shape[2:])
         if target != tuple(x.shape[2:]):

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from punce.encoders.encoder import Precision
 from punce.encoders.transformer import Pooling
+from punce.errors import number_of
 from punce.labels import Setting
 from punce.scenario import Scenario
 from punce.stages.fewshot import FewshotConfig
@@ -284,7 +285,7 @@ def _told_pretraining(pretraining: Pretraining) -> str:
     told = "" if pretraining.prior in (None, "true") else f" (prior {pretraining.prior})"
     form = dict(pretraining.loss_options).get("weighting")
     loss = pretraining.loss if form is None else f"{pretraining.loss} {form}"
-    return f"{loss}{told} {pretraining.config.epochs} epochs"
+    return f"{loss}{told} {number_of(pretraining.config.epochs, 'epoch', 'epochs')}"
 
 
 def _told_transfer(transfer: Transfer) -> str:

@@ -47,8 +47,6 @@ def make_plan(
 ) -> Plan:
     """The cells behind the places that `only` leaves, and which of them have a result."""
     places = {(e.name, place): cells for e in experiments for place, cells in e.cells(scale, seeds).items()}
-    if not places:
-        raise _no_cell(experiments, scale)
     _require_known(only, places, scale)
     wanted: dict[Cell, None] = {}
     for (name, place), cells in places.items():
@@ -65,10 +63,12 @@ def make_plan(
     return Plan(tuple(wanted), done, failed)
 
 
-def _no_cell(experiments: Sequence[Experiment], scale: Scale) -> InputError:
-    others = [name for name, other in SCALES.items() if any(experiment.cells(other) for experiment in experiments)]
-    names = ", ".join(experiment.name for experiment in experiments)
-    return InputError(f"scale {scale.name} has no cell of {names}; --scale can be {', '.join(others)}")
+def require_cells(experiments: Sequence[Experiment], scale: Scale) -> None:
+    """Refuse a scale that does not have all of these experiments: the others alone would be run without notice."""
+    absent = [experiment.name for experiment in experiments if not experiment.cells(scale)]
+    if absent:
+        others = [name for name, other in SCALES.items() if all(experiment.cells(other) for experiment in experiments)]
+        raise InputError(f"scale {scale.name} has no cell of {', '.join(absent)}; --scale can be {', '.join(others)}")
 
 
 def matches(name: str, place: Place, only: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from punce.errors import number_of
 from punce.experiments.attempt import Report
 from punce.experiments.cell import Cell
 from punce.experiments.costs import CostModel
@@ -38,13 +39,13 @@ class MatrixProgress:
 
     def __enter__(self) -> Self:
         self._bar.start()
-        self._say(f"{self._total} cells, {self._done} done before, {len(self._left)} to do")
+        self._say(f"{_cells(self._total)}, {self._done} done before, {len(self._left)} to do")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._bar.stop()
         if error is not None:
-            self._say(f"stopped with {self._done} of {self._total} cells done; the same command does the rest")
+            self._say(f"stopped with {self._done} of {_cells(self._total)} done; the same command does the rest")
 
     def __call__(self, cell: Cell, report: Report) -> None:
         """Count a cell that ended, and print one line about it."""
@@ -74,6 +75,10 @@ class MatrixProgress:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
+def _cells(number: int) -> str:
+    return number_of(number, "cell", "cells")
+
+
 def _outcome(cell: Cell, report: Report) -> str:
     if report.status == "failed":
         return f"failed: {cell.describe()}: {report.error}"
@@ -93,7 +98,7 @@ def show_plan(console: Console, plan: Plan, store: ResultStore, jobs: int) -> No
     console.print(table)
     total = sum(expected.values())
     console.print(
-        f"{len(plan.cells)} cells: {len(plan.done)} done, {len(plan.to_do)} to do ({len(plan.failed)} failed before); "
-        f"about {duration(total)} of work, {duration(total / jobs)} with {jobs} at a time",
+        f"{_cells(len(plan.cells))}: {len(plan.done)} done, {len(plan.to_do)} to do ({len(plan.failed)} failed "
+        f"before); about {duration(total)} of work, {duration(total / jobs)} with {jobs} at a time",
         highlight=False,
     )

@@ -68,7 +68,7 @@ class PUCalibrator:
         prior = check_prior(prior, open_interval=True)
         p = checked_column(scores_p, "held-out scores of labelled rows")
         u = checked_column(scores_u, "held-out scores of unlabelled rows")
-        u = _thinned(u)
+        u = _quantiles_of_many(u)
         if method == "auto":
             method = "isotonic" if len(p) >= _ISOTONIC_FROM else "sigmoid"
         knots, log_ratio = _isotonic_ratio(p, u) if method == "isotonic" else _sigmoid_ratio(p, u, prior)
@@ -169,7 +169,7 @@ def bend(x: Floats, hits: Floats, n: Floats) -> tuple[Floats, Floats]:
     return np.asarray(best, dtype=np.float64), np.asarray(np.linalg.inv(curvature), dtype=np.float64)
 
 
-def _thinned(u: Floats) -> Floats:
+def _quantiles_of_many(u: Floats) -> Floats:
     """Evenly spaced quantiles instead of more rows than the ratio of densities can profit from: bounds the time."""
     return u if len(u) <= _MOST_UNLABELLED else np.quantile(u, np.linspace(0, 1, _MOST_UNLABELLED))
 

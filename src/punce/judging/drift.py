@@ -102,7 +102,7 @@ class SeenColumns:
         statistic = np.where(used, gap**2 / np.where(used, variance, 1.0), 0.0).sum(axis=1)
         p_values = chi2.sf(statistic, np.maximum(used.sum(axis=1) - 1, 1))
         distance = np.abs(gap).sum(axis=1) / 2
-        found = [j for j in _holm(p_values) if distance[j] >= _SMALLEST]
+        found = [j for j in _rejected_columns(p_values) if distance[j] >= _SMALLEST]
         return {self.names[j]: float(distance[j]) for j in sorted(found, key=lambda j: -distance[j])}
 
     def arrays(self) -> dict[str, Floats]:
@@ -155,8 +155,8 @@ def _put_together(values: Floats, scarce: Flags) -> Floats:
     return np.concatenate([np.where(scarce, 0.0, values), together], axis=1)
 
 
-def _holm(p_values: Floats) -> list[int]:
-    """Which hypotheses Holm's rule rejects."""
+def _rejected_columns(p_values: Floats) -> list[int]:
+    """Columns that are no mix by Holm's rule: the k-th smallest p is at most _LEVEL / (m − k + 1)."""
     order = np.argsort(p_values)
     too_large = p_values[order] > _LEVEL / np.arange(len(order), 0, -1)
     rejected = order[: int(np.argmax(too_large)) if too_large.any() else len(order)]

@@ -132,10 +132,10 @@ def by_propensity(
     inverse = np.where(is_p, chance[is_p].min() / np.where(is_p, chance, 1.0), 1.0)
     # A stream of its own: a simulation may have drawn the labels from that of the same seed.
     keep = np.random.default_rng((seed, 1)).random(len(labels)) < inverse
-    if (keep & is_p).sum() < FEWEST_LABELLED:
+    if (n_left := int((keep & is_p).sum())) < FEWEST_LABELLED:
         raise InputError(
-            f"{int((keep & is_p).sum())} labelled rows are left when the likely ones are thinned out: the smallest "
-            "propensities are far below the others; raise them, at the price of some bias"
+            f"{number_of(n_left, 'labelled row is', 'labelled rows are')} left when the likely ones are thinned out: "
+            "the smallest propensities are far below the others; raise them, at the price of some bias"
         )
     training = np.where(is_p, inverse / inverse[is_p].mean(), 1.0)
     return keep, training if weights is None else training * weights

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.judging.estimates import Estimate, estimate_of, squared_error
 from punce.labels import NEGATIVE, POSITIVE, Labels
 from punce.row_numbers import floats_of
@@ -165,7 +165,8 @@ def checked_column(values: npt.ArrayLike, name: str, *, finite: bool = True) -> 
     bad = np.flatnonzero(~np.isfinite(column) if finite else np.isnan(column))
     if len(bad):
         what = "not finite" if finite else "NaN"
-        raise InputError(f"{name}: {len(bad)} of {len(column)} are {what}, first at row {bad[0]}")
+        are = number_of(len(bad), f"of {len(column)} is", f"of {len(column)} are")
+        raise InputError(f"{name}: {are} {what}, first at row {bad[0]}")
     return column
 
 

@@ -74,7 +74,8 @@ class Saved:
     def load(cls, path: str | Path) -> Self:
         """Read a classifier that :meth:`save` wrote; damaged or changed files are refused.
 
-        A device that this machine does not have becomes "auto".
+        A device that this machine does not have becomes "auto". What says how the fit went and what its rows got
+        (``scores_``, ``history_``, ``notes_`` and the like) is not saved.
         """
         tensors, content = read_model(Path(path))
         try:
@@ -90,6 +91,26 @@ class Saved:
             raise ModelFileError(f"{path} is not a model that this version of punce reads: {what[:200]}") from error
         found: Self = classifier
         return found
+
+
+class _OfTheFit:
+    """A learned attribute that a model file does not hold. What a fit sets on the classifier comes before it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, classifier: Any, owner: type) -> Any:
+        if classifier is None:
+            return self
+        if "classes_" not in vars(classifier):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+        raise AttributeError(f"a loaded model has no {self._name}: it is of the fit, read it there, before save()")
+
+
+_TRAINING = ("encoder_", "seed_", "first_prior_", "second_prior_", "both_prior_", "labelling_", "history_", "notes_")
+_TRAINING_ROWS = ("scores_", "decision_scores_", "seen_in_training_", "held_out_")
+for _name in (*_TRAINING, *_TRAINING_ROWS):
+    setattr(Saved, _name, _OfTheFit(_name))
 
 
 def state_of(classifier: Any) -> State:

@@ -318,10 +318,11 @@ def _cut_texts(encoder: Transformer, texts: list[str], *, trained: bool) -> tupl
     longest, n = encoder.max_length, len(texts)
     if trained or encoder.max_parts == 1:
         full = int((encoder.tokens(texts)[:, longest - 1 :] >= 0).sum())  # padding is negative
-        note = f"{full} of {n} texts are at least {longest} tokens long; what comes after is not read"
-        return (note,) if full else ()
+        are = number_of(full, f"of {n} texts is", f"of {n} texts are")
+        return (f"{are} at least {longest} tokens long; what comes after is not read",) if full else ()
     counts = np.bincount(encoder.parts(texts)[1], minlength=n)
     split, full = int((counts > 1).sum()), int((counts == encoder.max_parts).sum())
-    note = f"{split} of {n} texts are longer than {longest} tokens; they are read in parts, whose features are averaged"
+    longer = number_of(split, f"of {n} texts is longer", f"of {n} texts are longer")
+    note = f"{longer} than {longest} tokens and read in parts, whose features are averaged"
     rest = f"; of {full} no more than the first {encoder.max_parts} parts are read" if full else ""
     return (note + rest,) if split else ()

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing as take_rows
 
 from punce.columns.encoder import EncodedTable
 from punce.columns.given import plain_rows
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import (
     NEGATIVE,
     POSITIVE,
@@ -202,9 +202,8 @@ def _checked_scores(scores: Any, expected: int) -> Float:
         raise InputError(f"{len(values)} scores but {expected} labels")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise InputError(
-            f"scores hold {len(bad)} NaN or infinite values, first at row {bad[0]}; every row needs a score"
-        )
+        are = number_of(len(bad), "score is", "scores are")
+        raise InputError(f"{are} NaN or infinite, first at row {bad[0]}; every row needs a score")
     return values
 
 

@@ -139,7 +139,8 @@ def _prior_facts(classifier: PUClassifier) -> PriorFacts:
 
 def method_in_words(prior: PriorEstimate) -> str:
     """How the share came about. The command line takes one without an interval; with one, it is that of a review."""
-    return "verdicts of a review" if is_given(prior) and prior.low < prior.high else prior.method
+    is_of_review = is_given(prior) and prior.low < prior.high
+    return "verdicts of a review, with the labels if they agree" if is_of_review else prior.method
 
 
 def _sensitivity(classifier: PUClassifier, unlabelled: np.ndarray) -> tuple[SensitivityRow, ...]:

@@ -196,9 +196,10 @@ class Found:
         assumed = self._classifier._calibrator.prior if self._share is None else self._share
         share = Estimate.impossible(NOTHING_KEPT)
         if self._unknown:
+            rows = f"{self.rows:,} rows"
             lacking = "no word that the model knows" if self._classifier.kind_ == "text" else "nothing but empty cells"
-            what = f"{self._unknown:,} of {self.rows:,} rows hold {lacking}"
-            notes = (*notes, f'{what} (status "{_UNKNOWN}"): their probability is the assumed share, {assumed:.3f}')
+            what = f"{number_of(self._unknown, f'of {rows} holds', f'of {rows} hold')} {lacking}"
+            notes = (*notes, f'{what} (status "{_UNKNOWN}"): the probability is the assumed share, {assumed:.3f}')
         if self._new is None:
             notes = (*notes, f"{NOTHING_KEPT}; fit again to have new files checked")
         else:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.labels import POSITIVE, UNLABELLED, check_vocabulary
 from punce.training.collectives import global_sum
 
@@ -86,7 +86,7 @@ def checked_scores(scores: Tensor, name: str = "scores") -> Tensor:
         rows = torch.nonzero(~finite).flatten().tolist()
         shown = ", ".join(f"{row} ({float(scores[row].detach())})" for row in rows[:_SHOWN])
         raise InputError(
-            f"{name}: {len(rows)} of {len(scores)} are not finite, "
+            f"{name}: {number_of(len(rows), f'of {len(scores)} is', f'of {len(scores)} are')} not finite, "
             f"at row {shown}{', …' if len(rows) > _SHOWN else ''}; "
             "lower the learning rate or look for NaN in these input rows"
         )

@@ -50,7 +50,7 @@ class PretrainConfig(TrainingConfig):
         return cls(epochs=epochs, batch_size=batch_size, **{**recipe, **changes})
 
 
-class Watch(Stateful, Protocol):
+class EncoderWatch(Stateful, Protocol):
     """Looks at the encoder after every epoch and changes nothing. Part of a checkpoint: a resumed run has seen all."""
 
     def epoch(self, encoder: Encoder) -> Mapping[str, float]:
@@ -65,7 +65,7 @@ def pretrain(
     loss: ContrastiveLoss,
     config: PretrainConfig = PretrainConfig(),  # noqa: B008  frozen
     *,
-    watch: Watch | None = None,
+    watch: EncoderWatch | None = None,
     **outputs: Unpack[Outputs],
 ) -> list[dict[str, Any]]:
     """Train `encoder` in place and return the history, one row per epoch.
@@ -95,7 +95,7 @@ class _Pretraining(RowStage):
     projects = True
 
     def __init__(
-        self, encoder: Encoder, rows: RawRows, loss: ContrastiveLoss, config: PretrainConfig, watch: Watch | None
+        self, encoder: Encoder, rows: RawRows, loss: ContrastiveLoss, config: PretrainConfig, watch: EncoderWatch | None
     ) -> None:
         super().__init__(_TwoViews(encoder), rows, config)
         self._loss, self._monitor, self._encoder = loss, NNPU(config.monitor_prior), encoder

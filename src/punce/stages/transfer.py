@@ -43,7 +43,7 @@ HeadConfig = EpochConfig | FeatureConfig
 Judge = Callable[[Tensor], tuple[Tensor, float]]
 """From raw rows to their scores, and the score above which a row is called positive."""
 
-Watch = Callable[[Judge], Mapping[str, float]]
+JudgeWatch = Callable[[Judge], Mapping[str, float]]
 """Called after every epoch with the classifier as it is then; its numbers go into that epoch's history."""
 
 
@@ -66,7 +66,7 @@ class Problem:
     start: LinearHead | None = None
     folder: Path | None = None
     progress: bool = False
-    watch: Watch | None = None
+    watch: JudgeWatch | None = None
 
     @property
     def storage(self) -> dict[str, Any]:

@@ -142,10 +142,10 @@ def refuse_to_replace_input(out: Path, *inputs: Path | None) -> None:
             raise InputError(f"{out} would replace what the command reads ({source}); name another file with --out")
 
 
-def refuse_to_replace_others(out: Path, what: str, is_ours: Callable[[Path], bool]) -> None:
+def refuse_to_replace_others(out: Path, what: str, is_ours: Callable[[Path], bool], option: str = "--out") -> None:
     """Refuse to write a result over a file that is no earlier result of the kind `what`, unless it is empty."""
     if out.is_file() and out.stat().st_size and not is_ours(out):
-        raise InputError(f"{out} is not {what} and would be replaced; name another file with --out")
+        raise InputError(f"{out} is not {what} and would be replaced; name another file with {option}")
 
 
 def _read_files(source: Path) -> list[Path]:

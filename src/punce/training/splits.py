@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from punce.errors import InputError, is_number
+from punce.errors import InputError, is_number, number_of
 from punce.labels import POSITIVE, UNLABELLED, Labels, as_labels
 
 Rows = npt.NDArray[np.int64]
@@ -63,9 +63,9 @@ class PUStratifiedKFold:
             raise InputError(f"X has {n_rows} rows but y has {len(labels)} labels; give one for each row")
         n_labelled = int((labels == POSITIVE).sum())
         if n_labelled < self.n_splits:
+            rows = number_of(n_labelled, "labelled row", "labelled rows")
             raise InputError(
-                f"{n_labelled} labelled rows cannot be spread over {self.n_splits} folds: "
-                "give a lower n_splits, or more labels"
+                f"{rows} cannot be spread over {self.n_splits} folds: give a lower n_splits, or more labels"
             )
         folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=self.random_state)
         yield from folds.split(np.zeros(len(labels)), labels)

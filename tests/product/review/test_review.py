@@ -99,6 +99,7 @@ def test_verdicts_that_contradict_the_labels_are_said_to(tmp_path: Path) -> None
     assert "share" in contradicts.disagreements
     assert contradicts.audit is not None
     assert contradicts.share == contradicts.audit.share
+    assert (agrees.share_rests_on_labels, contradicts.share_rests_on_labels) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_a_refit_says_that_its_share_rests_on_verdicts_only_where_it_does(
     _say_outcome(Terminal(), outcome)
     said = " ".join(capsys.readouterr().out.split())
     assert f"the model learned from {verdicts} verdicts" in said
-    assert ("the share of positives is based on them" in said) == rests
+    assert ("the share of positives is based on them and on the labels;" in said) == rests
     card, page = ((tmp_path / "again" / name).read_text() for name in ("MODEL_CARD.md", "report.html"))
     numbers = (tmp_path / "again" / "metrics.json").read_text()
     assert all(("verdicts of a review" in text) == rests for text in (card, page, numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from punce.errors import number_of
 from punce.experiments.present.statistics import Summary
 
 MISSING = "–"
@@ -47,7 +48,7 @@ def with_interval(summary: Summary, *, sign: bool = False) -> str:
 
 def seeds(number: int) -> str:
     """1 seed, 3 seeds."""
-    return f"{number} seed{'' if number == 1 else 's'}"
+    return number_of(number, "seed", "seeds")
 
 
 def _minus(text: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from punce.errors import InputError
+from punce.errors import InputError, number_of
 from punce.experiments.cell import Cell
 from punce.experiments.present.grid import Grid
 from punce.experiments.present.verdicts import Finding, Verdict
@@ -57,7 +57,8 @@ def _size(cell: Cell) -> str:
     assert cell.pretraining is not None
     rows = f"{cell.data.n_train} rows of {cell.data.source}" if cell.data.n_train else cell.data.source
     width = f"{shown(cell.encoder.name)} at {cell.encoder.width:g} of the paper's width"
-    return f"{rows}, {width}, {cell.pretraining.config.epochs} epochs, batch {cell.pretraining.config.batch_size}"
+    config = cell.pretraining.config
+    return f"{rows}, {width}, {number_of(config.epochs, 'epoch', 'epochs')}, batch {config.batch_size}"
 
 
 # What favours whom ------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def standing(group: Mapping[K, BySeed]) -> Standing | None:
     others = [name for name in measured if name not in ties]
     tested = {name: p_ahead(measured[best], measured[name]) for name in others}
     p_values: dict[Hashable, float] = {name: p for name, p in tested.items() if p is not None}
-    return Standing(ties, frozenset(holm(p_values)), frozenset(measured.keys() - means.keys()))
+    return Standing(ties, frozenset(rejected_names(p_values)), frozenset(measured.keys() - means.keys()))
 
 
 def common_seeds(group: Mapping[K, BySeed]) -> set[int]:
@@ -115,8 +115,8 @@ def common_seeds(group: Mapping[K, BySeed]) -> set[int]:
     return set()
 
 
-def holm(p_values: Mapping[Hashable, float]) -> set[Hashable]:
-    """Names rejected by Holm's step-down procedure: the k-th smallest p against (1 − LEVEL) / (m − k + 1)."""
+def rejected_names(p_values: Mapping[Hashable, float]) -> set[Hashable]:
+    """Names rejected by Holm's rule: the k-th smallest p is below (1 − LEVEL) / (m − k + 1)."""
     rejected: set[Hashable] = set()
     ordered = sorted(p_values.items(), key=lambda item: item[1])
     for k, (name, p) in enumerate(ordered):  # k counts from 0 here

@@ -15,14 +15,16 @@ from punce.models.exported.members import ensemble_scores, few_labelled_scores
 from punce.models.exported.probability import add_outputs
 from punce.models.tabular import TabularPU
 from punce.models.tabular.few_labelled import FewLabelled
-from punce.storage.files import replacing
+from punce.storage.files import refuse_to_replace_others, replacing
 
 _MOST_COLUMNS = 20_000
+_PRODUCER, _BEGINNING = b"\x12\x05punce", 16  # its name in the first bytes of a file
 
 
 def write_onnx(path: Path, kind: str, route: Any, columns: Columns, calibrator: PUCalibrator, threshold: float) -> None:
     """Write the file whole, or refuse in one line."""
     graph = Graph()  # first: it says if onnx is not there
+    refuse_to_replace_others(path, "an ONNX file of punce", _is_ours, "path=")
     width = columns.width or 0
     if kind not in ("table", "embedding"):
         raise InputError(f"only models of tables and embeddings can be exported, not of {kind}s; save() keeps this one")
@@ -41,6 +43,11 @@ def write_onnx(path: Path, kind: str, route: Any, columns: Columns, calibrator: 
     content = graph.model(metadata)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _PRODUCER in file.read(_BEGINNING)
 
 
 def _refuse_network(model: object) -> None:

@@ -21,8 +21,8 @@ from punce.models.portfolio.contrastive import trained
 from punce.models.portfolio.heads import DEFAULT, HEADS, SPARSE, Head, HeadProblem
 from punce.models.portfolio.patches import Patches, has_patches
 from punce.models.portfolio.readers import Counted, Given, Patched, Raw, Reader
-from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Flags, Floats
-from punce.models.tabular.model import MOST_UNLABELLED, scale_of, stratified_folds
+from punce.models.route import LEARNED_FROM_KNOWN, FitSettings, Floats
+from punce.models.tabular.model import rows_to_learn_from, scale_of, stratified_folds
 from punce.training.parallel import beside, in_parallel
 
 Rows = npt.NDArray[np.intp]
@@ -89,7 +89,8 @@ class Candidates:
         n_folds = 3 if n_labelled >= _MANY else max(2, min(_FOLDS, n_labelled))
         folds = stratified_folds(labels, n_folds, settings.random_state, settings.truths)
         settings.used[LEARNED_FROM_KNOWN] = True
-        kept = _thinned(settings.known_classes(labels), settings.random_state)
+        kept = np.zeros(len(labels), dtype=bool)
+        kept[rows_to_learn_from(settings.known_classes(labels), settings.random_state)] = True
         # A single labelled row cannot be left out: nothing would be left to learn from.
         is_everywhere = (labels == POSITIVE) & (n_labelled == 1)
         learned_from = [np.flatnonzero(kept & ((folds != k) | is_everywhere)) for k in range(n_folds)]
@@ -235,11 +236,3 @@ def _problem(x: Any, labels: Labels, rows: Rows, settings: FitSettings) -> HeadP
         n_u = int((settings.known_classes(labels) == UNLABELLED).sum())
         counts = counts * np.where(truths != 0, known_weight(prior, int(is_p.sum()), n_u), 1.0)
     return HeadProblem(x, is_p[rows], truths[rows], counts[rows], prior, settings.random_state)
-
-
-def _thinned(labels: Labels, seed: int) -> Flags:
-    """Which rows heads learn from: all of known class and at most 50,000 others."""
-    unlabelled = np.random.default_rng(seed).permutation(np.flatnonzero(labels == UNLABELLED))
-    kept = np.ones(len(labels), dtype=bool)
-    kept[unlabelled[MOST_UNLABELLED:]] = False
-    return kept

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from punce.encoders import Encoder, build_encoder
+from punce.errors import number_of
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.losses import build_loss
 from punce.models.heads import batch_size, trained_fast
@@ -110,7 +111,7 @@ def trained(
     """
     if len(x) < _FEWEST_ROWS:
         return Trained({}, [], ())
-    rows = _thinned(labels, settings.random_state)
+    rows = _within_budget(labels, settings.random_state)
     given, known, of = x[rows], labels[rows], folds[rows]
     plan = _Plan.of(given, of, settings, losses)
     own = reduced(given, plan.factor).to(device)
@@ -215,7 +216,7 @@ class _Pretraining:
             return
         steps = plan.epochs * max(1, len(self.x) // self.batch_size)
         if about := expected(encoder, self.x, self.batch_size, steps):
-            say(f"features of {len(self.x):,} rows: {about} ({plan.epochs} epochs in all)")
+            say(f"features of {len(self.x):,} rows: {about} ({number_of(plan.epochs, 'epoch', 'epochs')} in all)")
 
 
 def _continued(
@@ -229,7 +230,7 @@ def _continued(
     return watch.weights, watch.held_out, history
 
 
-def _thinned(labels: Labels, seed: int) -> Rows:
+def _within_budget(labels: Labels, seed: int) -> Rows:
     """All labelled rows and as many others as the budget allows, in order."""
     positive = np.flatnonzero(labels == POSITIVE)[:MOST_ROWS]
     others = np.random.default_rng(seed).permutation(np.flatnonzero(labels != POSITIVE))

@@ -22,7 +22,7 @@ from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.ridge import TINY, Ridge
 from punce.models.route import under
 from punce.models.tabular.steps import Step
-from punce.models.tabular.teachers import Lesson, telling_columns
+from punce.models.tabular.teachers import TableLesson, telling_columns
 from punce.models.tabular.trees import AnyArray, Arrays, Floats, Rows, Values
 from punce.training.cpus import limited_threads
 
@@ -82,7 +82,7 @@ class Kernel:
     n_centres: ClassVar[int] = _CENTRES
 
     @classmethod
-    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+    def steps(cls, lesson: TableLesson) -> dict[str, Step]:
         """Basis k learns from every fold but k."""
         x = lesson.dense  # made here: members that learn in copies of this process then share it
         return {
@@ -91,7 +91,7 @@ class Kernel:
         }
 
     @classmethod
-    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+    def from_steps(cls, lesson: TableLesson, arrays: Sequence[Arrays]) -> Self:
         """The bases of all folds."""
         return cls(lesson.columns, tuple(map(Basis.from_arrays, arrays)))
 
@@ -131,7 +131,7 @@ class Linear(Kernel):
 
 
 @limited_threads(1)  # BLAS rounds its products by the number of threads
-def _fitted(lesson: Lesson, x: Values, fold: int, n_centres: int) -> Arrays:
+def _fitted(lesson: TableLesson, x: Values, fold: int, n_centres: int) -> Arrays:
     rng = np.random.default_rng(lesson.seed + fold)
     rows = lesson.without(fold)
     positive, unlabelled, negative = (

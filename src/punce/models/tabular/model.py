@@ -32,7 +32,7 @@ from punce.models.route import under
 from punce.models.tabular.kernel import Kernel, Linear
 from punce.models.tabular.network import Networks
 from punce.models.tabular.steps import Step, Steps
-from punce.models.tabular.teachers import MOST_COLUMNS, Lesson, lesson_of, threads_of
+from punce.models.tabular.teachers import MOST_COLUMNS, TableLesson, lesson_of, threads_of
 from punce.models.tabular.tree_members import Boosting, Forest, PUTrees
 from punce.models.tabular.trees import AnyArray, Arrays, Flags, Floats, Rows, Values
 from punce.models.tabular.weighing import cross_fitted, member_weights
@@ -52,11 +52,11 @@ class Member(Protocol):
     """K models of one kind, model k trained without fold k."""
 
     @classmethod
-    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+    def steps(cls, lesson: TableLesson) -> dict[str, Step]:
         """What takes time, by name; model k learns from every fold but k. Steps run side by side, and are stored."""
 
     @classmethod
-    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+    def from_steps(cls, lesson: TableLesson, arrays: Sequence[Arrays]) -> Self:
         """The member that its steps, in their order, have learned."""
 
     def scores(self, binned: Values) -> Floats:
@@ -155,7 +155,8 @@ class TabularPU:
         binned = self.bins_.transform(values)
         n_folds = min(_FOLDS, int((labels == POSITIVE).sum()))
         seed, folds = self.random_state, stratified_folds(labels, n_folds, self.random_state, truths)
-        rows = _thinned(labels, seed, truths)
+        known = labels if truths is None else np.where(truths != 0, truths, labels)
+        rows = rows_to_learn_from(known, seed + 1)  # the folds are drawn from the seed itself
         inputs = {"binned": binned, "categorical": categorical, "labels": labels, "prior": self.prior}
         inputs |= {"format": _FORMAT} if weights is None else {"format": _FORMAT, "weights": weights}
         inputs |= {} if truths is None else {"truths": truths}
@@ -164,7 +165,6 @@ class TabularPU:
         threads = threads_of(binned[rows])
         with StageProgress("table", total, len(labels), shown=progress) as bar:
             run = Steps(folder, inputs, threads, bar)
-            known = labels if truths is None else np.where(truths != 0, truths, labels)
             own = None if weights is None else weights[rows] / weights[rows].mean()
             prior = prior_of_rest(self.prior, labels, truths)
             lesson = lesson_of(binned[rows], categorical, known[rows], folds[rows], prior, seed, run, own)
@@ -180,7 +180,7 @@ class TabularPU:
         self.notes_ = _notes(values.shape[1], labels)
         return self
 
-    def _learned(self, lesson: Lesson, run: Steps) -> dict[str, Member]:
+    def _learned(self, lesson: TableLesson, run: Steps) -> dict[str, Member]:
         """The steps of all members at once, the longest first: the fewer steps a member has, the longer one takes."""
         steps = {name: MEMBERS[name].steps(lesson) for name in self.members}
         order = sorted(steps, key=lambda name: len(steps[name]))
@@ -272,12 +272,10 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int, truths: Labels | N
     return folds
 
 
-def _thinned(labels: Labels, seed: int, truths: Labels | None = None) -> Rows:
-    """Rows to train on: all of known class and at most 50,000 others. Every row is scored all the same."""
-    known = labels == POSITIVE if truths is None else (labels == POSITIVE) | (truths != 0)
-    # seed + 1: the folds are drawn from the seed itself
-    unlabelled = np.random.default_rng(seed + 1).permutation(np.flatnonzero(~known))
-    return np.sort(np.concatenate([np.flatnonzero(known), unlabelled[:MOST_UNLABELLED]]))
+def rows_to_learn_from(known: Labels, seed: int) -> Rows:
+    """All rows of known class (1 or −1) and at most 50,000 others. Every row is scored all the same."""
+    others = np.random.default_rng(seed).permutation(np.flatnonzero(known == UNLABELLED))
+    return np.sort(np.concatenate([np.flatnonzero(known != UNLABELLED), others[:MOST_UNLABELLED]]))
 
 
 def _notes(n_columns: int, labels: Labels) -> tuple[str, ...]:

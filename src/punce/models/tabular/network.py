@@ -33,7 +33,7 @@ from punce.columns.dense import DenseColumns
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.route import under
 from punce.models.tabular.steps import Step
-from punce.models.tabular.teachers import Lesson, telling_columns
+from punce.models.tabular.teachers import TableLesson, telling_columns
 from punce.models.tabular.trees import AnyArray, Arrays, Floats, Rows, Values
 from punce.training.optim import warmup_cosine
 
@@ -54,12 +54,12 @@ class Networks:
     weights: dict[str, Tensor]
 
     @classmethod
-    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+    def steps(cls, lesson: TableLesson) -> dict[str, Step]:
         """Network k learns from every fold but k; all learn in one step."""
         return {f"networks-{lesson.seed}": partial(_trained, lesson)}
 
     @classmethod
-    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+    def from_steps(cls, lesson: TableLesson, arrays: Sequence[Arrays]) -> Self:
         """The trained networks."""
         return cls.from_arrays(arrays[0])
 
@@ -93,7 +93,7 @@ class Networks:
         return cls(DenseColumns.from_arrays(under(arrays, "columns.")), weights)
 
 
-def _trained(lesson: Lesson) -> Arrays:
+def _trained(lesson: TableLesson) -> Arrays:
     positive, unlabelled, negative = (_rows(lesson, kind) for kind in (POSITIVE, UNLABELLED, NEGATIVE))
     drawn = [(positive, _POSITIVE_ROWS), (unlabelled, _UNLABELLED_ROWS)]
     if gamma := _share_of_known(lesson):
@@ -118,7 +118,7 @@ class _Inputs:
     Shape: x (n, D); columns (K, W).
     """
 
-    def __init__(self, lesson: Lesson) -> None:
+    def __init__(self, lesson: TableLesson) -> None:
         self._x = torch.from_numpy(lesson.dense)
         chosen = (
             telling_columns(lesson.dense[rows], lesson.labels[rows] == POSITIVE)
@@ -182,7 +182,7 @@ def balanced_nnpu(
     return torch.where(r >= 0, as_positive + as_negative, -r)
 
 
-def _share_of_known(lesson: Lesson) -> float:
+def _share_of_known(lesson: TableLesson) -> float:
     """γ: what known negatives weigh among all negatives; 0 if a network would see none of them."""
     negative = lesson.labels == NEGATIVE
     if any(not negative[lesson.without(k)].any() for k in range(lesson.n_folds)):
@@ -211,7 +211,7 @@ class _Parallel(nn.Module):
         return x.squeeze(2)
 
 
-def _rows(lesson: Lesson, kind: int) -> list[Tensor]:
+def _rows(lesson: TableLesson, kind: int) -> list[Tensor]:
     """Rows of one label that each network may see."""
     return [torch.from_numpy(rows[lesson.labels[rows] == kind]) for rows in map(lesson.without, range(lesson.n_folds))]
 

@@ -40,7 +40,7 @@ _LOGIT_LIMIT = 15.0  # keeps one sure row from taking all the weight when odds a
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TableLesson:
     """What every member learns from; `chances` is P(y=1 | x) by teachers that did not see the fold.
 
     `labels` are 1 and -1 where the class is known, whoever said it, else 0; `prior` is the share of positives among the
@@ -80,7 +80,7 @@ class Lesson:
         """Rows of all the other folds."""
         return np.flatnonzero(self.folds != fold)
 
-    def with_heavier(self, known: Flags) -> Lesson:
+    def with_heavier(self, known: Flags) -> TableLesson:
         """The same with more weight on the rows of `known` class that are no labelled positives."""
         n_p, n_u = (int((self.labels == kind).sum()) for kind in (POSITIVE, UNLABELLED))
         weights = self.weights_of(np.arange(len(known))) * np.where(known, known_weight(self.prior, n_p, n_u), 1.0)
@@ -101,7 +101,7 @@ def lesson_of(
     seed: int,
     run: Steps,
     weights: Floats | None = None,
-) -> Lesson:
+) -> TableLesson:
     """The lesson, its chances by one step for each held-out fold: the truth of known rows, 0 (unused) for the fold."""
     chances = np.zeros((int(folds.max()) + 1, len(labels)))
     counts = np.ones(len(labels)) if weights is None else weights
@@ -112,7 +112,7 @@ def lesson_of(
         steps[f"teachers-{seed}-{k}"] = judged
     for k, found in enumerate(run(steps)):
         chances[k, folds != k] = found["chances"]
-    return Lesson(binned, categorical, labels, folds, chances, prior, seed, weights)
+    return TableLesson(binned, categorical, labels, folds, chances, prior, seed, weights)
 
 
 def threads_of(binned: Values) -> int:

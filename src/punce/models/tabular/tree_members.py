@@ -22,7 +22,7 @@ import numpy as np
 from punce.columns.one_hot import OneHot
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED
 from punce.models.tabular.steps import Step
-from punce.models.tabular.teachers import Lesson, boosting, telling_columns, threads_of
+from punce.models.tabular.teachers import TableLesson, boosting, telling_columns, threads_of
 from punce.models.tabular.trees import (
     AnyArray,
     Arrays,
@@ -52,12 +52,12 @@ class Boosting:
     students: tuple[Trees, ...]
 
     @classmethod
-    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+    def steps(cls, lesson: TableLesson) -> dict[str, Step]:
         """Student k learns from every fold but k."""
         return {f"boosting-{lesson.seed}-{k}": partial(_boosted, lesson, k) for k in range(lesson.n_folds)}
 
     @classmethod
-    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+    def from_steps(cls, lesson: TableLesson, arrays: Sequence[Arrays]) -> Self:
         """The students of all folds."""
         return cls(tuple(map(Trees.from_arrays, arrays)))
 
@@ -88,7 +88,7 @@ class Forest:
     one_hot: OneHot
 
     @staticmethod
-    def grown(lesson: Lesson, x: Values, fold: int) -> Arrays:
+    def grown(lesson: TableLesson, x: Values, fold: int) -> Arrays:
         """A forest that regresses on the teachers' chances."""
         from sklearn.ensemble import ExtraTreesRegressor
 
@@ -101,13 +101,13 @@ class Forest:
         return forest_trees(model).on_columns(columns).arrays()
 
     @classmethod
-    def steps(cls, lesson: Lesson) -> dict[str, Step]:
+    def steps(cls, lesson: TableLesson) -> dict[str, Step]:
         """Forest k learns from every fold but k."""
         x = OneHot.fit(lesson.binned, lesson.categorical).transform(lesson.binned)
         return {f"{cls.name}-{lesson.seed}-{k}": partial(cls.grown, lesson, x, k) for k in range(lesson.n_folds)}
 
     @classmethod
-    def from_steps(cls, lesson: Lesson, arrays: Sequence[Arrays]) -> Self:
+    def from_steps(cls, lesson: TableLesson, arrays: Sequence[Arrays]) -> Self:
         """The forests of all folds."""
         return cls(tuple(map(Trees.from_arrays, arrays)), OneHot.fit(lesson.binned, lesson.categorical))
 
@@ -142,7 +142,7 @@ class PUTrees(Forest):
     name = "pu_trees"
 
     @staticmethod
-    def grown(lesson: Lesson, x: Values, fold: int) -> Arrays:
+    def grown(lesson: TableLesson, x: Values, fold: int) -> Arrays:
         """A forest on labelled rows, taken twice, and unlabelled ones."""
         from sklearn.ensemble import ExtraTreesClassifier
 
@@ -163,7 +163,7 @@ class PUTrees(Forest):
         return forest_trees(model).on_columns(columns).arrays()
 
 
-def _boosted(lesson: Lesson, fold: int) -> Arrays:
+def _boosted(lesson: TableLesson, fold: int) -> Arrays:
     rows = lesson.without(fold)
     labels, chances = lesson.labels[rows], lesson.chances[fold, rows]
     columns = telling_columns(lesson.binned[rows], labels == POSITIVE)
@@ -179,7 +179,7 @@ def _boosted(lesson: Lesson, fold: int) -> Arrays:
     return boosting_trees(model, x[:_CHECKED]).on_columns(columns).arrays()
 
 
-def _rows_and_columns(lesson: Lesson, x: Values, fold: int) -> tuple[Rows, Rows]:
+def _rows_and_columns(lesson: TableLesson, x: Values, fold: int) -> tuple[Rows, Rows]:
     rows = lesson.without(fold)
     return rows, telling_columns(x[rows], lesson.labels[rows] == POSITIVE)
 

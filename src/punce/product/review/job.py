@@ -105,6 +105,11 @@ class State:
         """The share of positives to go on with."""
         return None if self.judged_share is None else agreed_share(self.share_by_labels, self.judged_share)
 
+    @property
+    def share_rests_on_labels(self) -> bool:
+        """Whether the labels agree and have a part in the share: they often say more of it than the verdicts."""
+        return self.share != self.judged_share
+
 
 def quantity_of(name: str) -> Quantity:
     """The name of a quantity, checked."""
@@ -325,8 +330,8 @@ def gain(state: State) -> str:
     sure = "Their intervals do not overlap." if is_clear else "Their intervals overlap: this may be chance."
     used = "learned from" if state.run.learned_from_verdicts else "had"
     return (
-        f"The refit {used} {last.verdicts:,} verdicts: the judged accuracy went from {then.value:.3f} ({last.run}) "
-        f"to {now.value:.3f} ({now.value - then.value:+.3f}). {sure}"
+        f"The refit {used} {number_of(last.verdicts, 'verdict', 'verdicts')}: the judged accuracy went from "
+        f"{then.value:.3f} ({last.run}) to {now.value:.3f} ({now.value - then.value:+.3f}). {sure}"
     )
 
 
@@ -350,7 +355,9 @@ def progress_to(goal: Goal, state: State) -> str:
     # The width falls with the root of the rows.
     more = np.ceil(state.audit.verdicts * ((half / goal.half_width) ** 2 - 1.0))
     left = len(state.run.rows) - state.audit.verdicts
-    takes = f"about {more:,.0f} more verdicts" if more < left else f"it takes nearly all of the {left:,} rows left"
+    takes = f"it takes nearly all of the {left:,} rows left"
+    if more < left:
+        takes = f"about {number_of(int(more), 'more verdict', 'more verdicts')}"
     return f"not enough yet: {reached}, goal ±{goal.half_width:g}; {takes}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from punce.errors import number_of
 from punce.judging.estimates import Estimate
 from punce.judging.sampling import QUANTITIES
 from punce.product.review.job import State, finding, gain
@@ -47,7 +48,7 @@ def judged_by_people(state: State) -> JudgedByPeople | None:
         disputed=len(state.settled.disputed),
         open=len(state.open),
         numbers=numbers,
-        before=tuple(f"{one.run}, {one.verdicts} verdicts" for one in state.plan.before),
+        before=tuple(_reviewed(one) for one in state.plan.before),
         finding=" ".join(filter(None, (finding(state), gain(state)))),
         contradicts=bool(state.disagreements),
     )
@@ -64,9 +65,12 @@ def show_on_page(state: State) -> None:
 def gained(state: State) -> dict[str, dict[str, str]]:
     """For every earlier run, named with its number of verdicts, the figures that were audited then."""
     return {
-        f"before ({one.run}, {one.verdicts} verdicts)": {name: _in_words(one, name) for name in QUANTITIES}
-        for one in state.plan.before
+        f"before ({_reviewed(one)})": {name: _in_words(one, name) for name in QUANTITIES} for one in state.plan.before
     }
+
+
+def _reviewed(one: Before) -> str:
+    return f"{one.run}, {number_of(one.verdicts, 'verdict', 'verdicts')}"
 
 
 def _in_words(one: Before, name: str) -> str:
