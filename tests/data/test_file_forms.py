@@ -59,6 +59,7 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "t.csv": lambda f, p: f.to_csv(p, index=False),
     "t.txt": lambda f, p: f.to_csv(p, index=False, sep="|"),
     "t.tsv": lambda f, p: f.to_csv(p, index=False, sep="\t"),
+    "t.data": lambda f, p: f.to_csv(p, index=False),
     "t.csv.gz": lambda f, p: p.write_bytes(gzip.compress(as_csv(f))),
     "t.csv.bz2": lambda f, p: p.write_bytes(bz2.compress(as_csv(f))),
     "t.csv.xz": lambda f, p: p.write_bytes(lzma.compress(as_csv(f))),

@@ -36,7 +36,7 @@ def _open_zip(path: Path, asked: FileOptions) -> TableFile:
 
 
 _FORMS: dict[str, tuple[tuple[str, ...], Callable[[Path, FileOptions], TableFile]]] = {
-    "a CSV file": ((".csv", ".tsv", ".tab", ".txt"), open_csv),
+    "a CSV file": ((".csv", ".tsv", ".tab", ".txt", ".data"), open_csv),
     "a Parquet file": ((".parquet", ".pq"), open_parquet),
     "an Arrow file": ((".feather", ".arrow", ".ipc"), open_arrow),
     "an Excel file": ((".xlsx", ".xlsm"), open_excel),
@@ -46,7 +46,7 @@ _FORMS: dict[str, tuple[tuple[str, ...], Callable[[Path, FileOptions], TableFile
 }
 """Endings and readers, by the names that :data:`punce.data.reading_options.READING` has for the forms."""
 _PACKABLE = ("a CSV file", "a JSON file")
-KNOWN = ".csv, .tsv, .txt, .parquet, .feather, .arrow, .xlsx, .jsonl, .sqlite"
+KNOWN = ".csv, .tsv, .txt, .data, .parquet, .feather, .arrow, .xlsx, .jsonl, .sqlite"
 
 
 @dataclass(frozen=True)
