@@ -102,9 +102,9 @@ def test_rows_of_a_read_only_file_are_taken_without_a_word(tmp_path: Path) -> No
     assert x.shape == (3, 2)
 
 
-@pytest.mark.parametrize("value", [np.nan, 1e20, -3e38])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e20, -3e38])
 def test_an_embedding_with_a_number_that_cannot_be_learned_from_is_refused_by_row(value: float) -> None:
-    """The squares of the last two are infinite in single precision."""
+    """Before the share is estimated. The squares of the last two are infinite in single precision."""
     X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     X[7, 2] = value
     with pytest.raises(InputError, match="row 7 of the embeddings holds a NaN, infinite or too large value"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
@@ -40,10 +39,13 @@ class AutoRoute:
         self._factor = 1  # by which large images are reduced
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The rows themselves; large images as the features will see them, very many by their main directions."""
-        if np.ndim(X) != 4:
+        """The rows themselves; large images as the features will see them, very many by their main directions.
+
+        Rows that cannot be learned from are refused here: estimators of the share would advise NaN for a missing value.
+        """
+        x = as_tensor(X)  # images: the same columns in the same order, wherever the channels stand
+        if x.dim() == 2:
             return X
-        x = as_tensor(X)  # the same columns in the same order, wherever the channels stand
         if settings.loss != "auto":
             return x
         factor = first_reduction(tuple(x.shape[1:]))
