@@ -125,6 +125,16 @@ def test_a_feature_model_trains_on_the_device_that_was_asked_for(
     assert told == [torch.device(used)]
 
 
+@pytest.mark.parametrize(("n_rows", "kept"), [(60, 59), (300, 256)])
+def test_the_note_on_wide_rows_counts_the_directions_that_there_are(n_rows: int, kept: int) -> None:
+    """There are fewer than rows."""
+    x = np.random.default_rng(0).normal(size=(n_rows, 1_000)).astype(np.float32)
+    model = FeatureModel(Directions.fit(x, 0), Portfolio({}, ()))
+    assert model.about_width() == (
+        f"the 1,000 numbers of a row were reduced to the {kept} directions in which rows differ most",
+    )
+
+
 def test_a_stored_feature_model_scores_the_same() -> None:
     x, labels, _ = _rows()
     model, _ = FeatureModel.fit(x, labels, SETTINGS)

@@ -191,6 +191,12 @@ class FeatureModel:
         """Shape: (n, D) -> (n, M)."""
         return self.portfolio.embed(Given(torch.from_numpy(self.directions(features))))
 
+    def about_width(self) -> tuple[str, ...]:
+        """A note on embeddings that are reduced."""
+        width, kept = self.directions.rotation.shape
+        what = f"the {width:,} numbers of a row were reduced to the {kept} directions in which rows differ most"
+        return (what,) if width > MOST else ()
+
     def state(self) -> State:
         """Arrays as tensors, the rest as JSON."""
         own = {f"directions.{name}": torch.from_numpy(array) for name, array in self.directions.arrays().items()}
@@ -202,10 +208,3 @@ class FeatureModel:
         """Inverse of :meth:`state`."""
         arrays = {name: tensor.numpy() for name, tensor in under(tensors, "directions.").items()}
         return cls(Directions.from_arrays(arrays), Portfolio.from_state(tensors, content))
-
-
-def about_width(width: int) -> tuple[str, ...]:
-    """A note on embeddings that are reduced."""
-    if width <= MOST:
-        return ()
-    return (f"the {width:,} numbers of a row were reduced to the {MOST} directions in which rows differ most",)
