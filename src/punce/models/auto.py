@@ -11,7 +11,7 @@ from punce.columns.encoder import EncodedTable
 from punce.labels import Labels
 from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape, rows_of_zeros
 from punce.models.portfolio.costs import first_reduction, reduced
-from punce.models.portfolio.model import FeatureModel, Portfolio
+from punce.models.portfolio.model import FeatureModel, Portfolio, about_scales
 from punce.models.portfolio.readers import Given, Raw
 from punce.models.route import FitSettings, Fitted, Floats, State, Tried
 from punce.storage.json_tree import decode
@@ -62,7 +62,7 @@ class AutoRoute:
         self._row_shape = tuple(x.shape[1:])
         if x.dim() == 2:
             self._model, fitted = FeatureModel.fit(x.numpy(), labels, settings)
-            return replace(fitted, notes=(*self._model.about_width(), *fitted.notes))
+            return replace(fitted, notes=(*about_scales(x.numpy()), *self._model.about_width(), *fitted.notes))
         self._factor = first_reduction(self._row_shape)
         small = reduced(x, self._factor)
         self._model, fitted = Portfolio.fit(Given(small), labels, settings, check_device(settings.device))
