@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from punce.errors import InputError
 from punce.judging.ranking import auc_between
 from punce.models.tabular import MEMBERS, TabularPU
-from punce.models.tabular.model import member_weights, stratified_folds
+from punce.models.tabular.model import member_weights, scale_of, stratified_folds
 from tests.models.problem import Problem, problem
 
 
@@ -171,3 +171,11 @@ def test_rows_of_another_width_are_refused(fitted: TabularPU) -> None:
 
 def test_the_catalogue_holds_the_defaults(fitted: TabularPU) -> None:
     assert set(fitted.members) == set(MEMBERS)
+
+
+def test_unlabelled_rows_that_only_rounding_tells_apart_have_no_spread() -> None:
+    """Divided by a spread of 1e-17, scores of new rows were beyond 1e15."""
+    labels = np.array([1, 1, 0, 0, 0], dtype=np.int8)
+    assert scale_of(np.array([1.0, 2.0, 0.1 + 0.2, 0.3, 0.3]), labels)[1] == 1.0
+    assert scale_of(np.full(5, 0.3), labels) == (0.3, 1.0)
+    assert scale_of(np.array([1.0, 2.0, 0.1, 0.2, 0.3]), labels)[1] == pytest.approx(np.std([0.1, 0.2, 0.3]))

@@ -28,7 +28,7 @@ from punce.models.portfolio.memorised import (
     best_epochs,
     seen_and_held_out,
 )
-from punce.models.portfolio.model import FeatureModel, Portfolio
+from punce.models.portfolio.model import FeatureModel, Portfolio, about_scales
 from punce.models.portfolio.problem import Linear
 from punce.models.portfolio.readers import Given
 from punce.models.route import FitSettings
@@ -124,6 +124,28 @@ def test_a_feature_model_trains_on_the_device_that_was_asked_for(
     x, labels = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32), np.repeat([1, 0], 10).astype(np.int8)
     FeatureModel.fit(x, labels, replace(SETTINGS, device=asked))
     assert told == [torch.device(used)]
+
+
+@pytest.mark.parametrize(("n_rows", "kept"), [(60, 59), (300, 256)])
+def test_the_note_on_wide_rows_counts_the_directions_that_there_are(n_rows: int, kept: int) -> None:
+    """There are fewer than rows."""
+    x = np.random.default_rng(0).normal(size=(n_rows, 1_000)).astype(np.float32)
+    model = FeatureModel(Directions.fit(x, 0), Portfolio({}, ()))
+    assert model.about_width() == (
+        f"the 1,000 numbers of a row were reduced to the {kept} directions in which rows differ most",
+    )
+
+
+@pytest.mark.parametrize(
+    ("larger", "said"),
+    [((), ""), ((3,), "99.9% of the variance is in 1 of the 40"), ((3, 7, 8), "")],
+)
+def test_numbers_on_a_far_larger_scale_are_named_if_they_are_few(larger: tuple[int, ...], said: str) -> None:
+    """At most a twentieth of all."""
+    x = np.random.default_rng(0).normal(size=(200, 40)).astype(np.float32)
+    x[:, list(larger)] *= 1_000
+    assert "".join(about_scales(x)).startswith(said)
+    assert bool(about_scales(x)) == bool(said)
 
 
 def test_a_stored_feature_model_scores_the_same() -> None:

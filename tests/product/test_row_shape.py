@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from punce.classifier import PUClassifier
@@ -102,13 +103,19 @@ def test_rows_of_a_read_only_file_are_taken_without_a_word(tmp_path: Path) -> No
     assert x.shape == (3, 2)
 
 
-@pytest.mark.parametrize("value", [np.nan, 1e20, -3e38])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e20, -3e38])
 def test_an_embedding_with_a_number_that_cannot_be_learned_from_is_refused_by_row(value: float) -> None:
-    """The squares of the last two are infinite in single precision."""
+    """Before the share is estimated. The squares of the last two are infinite in single precision."""
     X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     X[7, 2] = value
     with pytest.raises(InputError, match="row 7 of the embeddings holds a NaN, infinite or too large value"):
         PUClassifier(kind="embedding").fit(X, np.arange(30) < 10)
+
+
+def test_embeddings_in_a_column_of_a_frame_are_told_how_to_become_a_matrix() -> None:
+    frame = pd.DataFrame({"name": list("abc") * 10, "vector": list(np.zeros((30, 4)))})
+    with pytest.raises(InputError, match=r"column 'vector' of X holds a vector .*np\.stack\(X\['vector'\]\)"):
+        PUClassifier(kind="embedding").fit(frame, np.arange(30) < 10)
 
 
 def test_grey_images_without_an_axis_for_channels_are_told_how_to_get_it() -> None:

@@ -235,6 +235,17 @@ def test_texts_without_spaces_are_read_by_letters(tmp_path: Path) -> None:
     assert PUClassifier.load(tmp_path / "model").predict_proba(texts) == pytest.approx(classifier.predict_proba(texts))
 
 
+def test_clauses_that_some_texts_without_spaces_share_do_not_hide_the_rest() -> None:
+    """They were the only words of such texts: none was counted by its letters, nor beside texts with spaces."""
+    random = np.random.default_rng(0)
+    texts = ["".join(random.choice(list("好美喜乐坏丑悲苦天地人水"), 12)) for _ in range(40)]
+    texts = [f"{text}，{closing}" for text, closing in zip(texts, ["谢谢", "再见", "", ""] * 10, strict=True)]
+    for rows in (texts, [*texts, *generated_reviews(40, seed=1).X]):
+        words = WordVectors().fit(rows, 0, reduced=False)
+        assert words.knows(texts).all()
+        assert (words.counts(texts).getnnz(axis=1) > 8).all()
+
+
 @pytest.mark.parametrize("encoder", ["tfidf", "frozen"])
 @pytest.mark.filterwarnings("error")
 def test_texts_that_are_all_equal_are_refused(encoder: str, roberta: Path) -> None:

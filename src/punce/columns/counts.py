@@ -1,4 +1,4 @@
-"""Texts as counts: TF-IDF weights of words and word pairs, or of letters where no spaces tell words apart."""
+"""Texts as counts: TF-IDF weights of words and word pairs, or of letters where too few words repeat."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from punce.errors import InputError
 
 UNITS: dict[str, tuple[int, int]] = {"word": (1, 2), "char": (1, 3)}
-"""What is counted, and how many in a row: words, or letters (Chinese and Japanese have no spaces)."""
+"""What is counted, and how many in a row: words, or letters."""
 _MOST_UNITS = 50_000
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+"""Thai and Lao, Burmese, Khmer, Japanese, Chinese: written without spaces, so that a character stands for a word.
+
+What spaces or commas separate there is a clause, and next to none is in two texts.
+"""
+_WORD = rf"[{_UNSPACED}]|[^\W{_UNSPACED}]{{2,}}"
 
 
 def tf_idf(unit: str, **options: Any) -> TfidfVectorizer:
     """scikit-learn's vectorizer, not fitted."""
+    options |= {"token_pattern": _WORD} if unit == "word" else {}
     return TfidfVectorizer(analyzer=unit, ngram_range=UNITS[unit], sublinear_tf=True, **options)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from punce.columns.encoder import EncodedTable
 from punce.labels import Labels
 from punce.models.network import NetworkRoute, as_tensor, check_device, check_row_shape, rows_of_zeros
 from punce.models.portfolio.costs import first_reduction, reduced
-from punce.models.portfolio.model import FeatureModel, Portfolio, about_width
+from punce.models.portfolio.model import FeatureModel, Portfolio, about_scales
 from punce.models.portfolio.readers import Given, Raw
 from punce.models.route import FitSettings, Fitted, Floats, State, Tried
 from punce.storage.json_tree import decode
@@ -40,10 +39,13 @@ class AutoRoute:
         self._factor = 1  # by which large images are reduced
 
     def prepare(self, X: Any, settings: FitSettings) -> Any:
-        """The rows themselves; large images as the features will see them, very many by their main directions."""
-        if np.ndim(X) != 4:
+        """The rows themselves; large images as the features will see them, very many by their main directions.
+
+        Rows that cannot be learned from are refused here: estimators of the share would advise NaN for a missing value.
+        """
+        x = as_tensor(X)  # images: the same columns in the same order, wherever the channels stand
+        if x.dim() == 2:
             return X
-        x = as_tensor(X)  # the same columns in the same order, wherever the channels stand
         if settings.loss != "auto":
             return x
         factor = first_reduction(tuple(x.shape[1:]))
@@ -60,7 +62,7 @@ class AutoRoute:
         self._row_shape = tuple(x.shape[1:])
         if x.dim() == 2:
             self._model, fitted = FeatureModel.fit(x.numpy(), labels, settings)
-            return replace(fitted, notes=(*about_width(x.shape[1]), *fitted.notes))
+            return replace(fitted, notes=(*about_scales(x.numpy()), *self._model.about_width(), *fitted.notes))
         self._factor = first_reduction(self._row_shape)
         small = reduced(x, self._factor)
         self._model, fitted = Portfolio.fit(Given(small), labels, settings, check_device(settings.device))

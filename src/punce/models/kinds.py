@@ -55,6 +55,12 @@ def check_shape(kind: str, X: Any) -> None:
         )
     if kind == "embedding" and len(shape) == 4:
         raise InputError(f"embeddings are a matrix (n, d), got {shape}; images are kind='image'")
+    if kind == "embedding" and isinstance(X, pd.DataFrame):
+        for name, column in X.items():
+            if _holds_vectors(column):
+                raise InputError(
+                    f"column {name!r} of X holds a vector in each row; give the matrix: np.stack(X[{name!r}])"
+                )
 
 
 def check_rows(X: Any) -> None:
@@ -67,7 +73,7 @@ def check_rows(X: Any) -> None:
         raise InputError(f"X must hold rows: a table, a matrix, images or a list of texts, got {type(X).__name__}")
     if isinstance(X, list | tuple) and len(X) and isinstance(X[0], dict):
         raise InputError("X is a list of dictionaries, not rows; pandas.DataFrame(X) makes a table of them")
-    if isinstance(X, pd.Series) and X.dtype == object and len(X) and isinstance(X.iloc[0], list | tuple | np.ndarray):
+    if isinstance(X, pd.Series) and _holds_vectors(X):
         raise InputError(
             "X is one column that holds a vector in each row; np.stack(X) makes a matrix of it, which "
             "kind='embedding' takes for embeddings"
@@ -80,3 +86,7 @@ def check_rows(X: Any) -> None:
         raise InputError("1 sample is not enough to learn from: n_samples = 1")
     if isinstance(X, np.ndarray) and np.iscomplexobj(X):
         raise InputError("Complex data not supported")
+
+
+def _holds_vectors(column: pd.Series[Any]) -> bool:
+    return column.dtype == object and len(column) > 0 and isinstance(column.iloc[0], list | tuple | np.ndarray)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from punce.errors import first_of
 from punce.labels import POSITIVE, Labels
 from punce.models.portfolio.candidates import RAW, ROWS_AT_ONCE, WORDS, Candidates, Member
 from punce.models.portfolio.directions import MOST, Directions
@@ -29,6 +30,8 @@ from punce.storage.json_tree import decode
 
 Values = npt.NDArray[np.float32]
 
+_FEW, _NEARLY_ALL = 20, 0.999  # of D numbers, D / 20 make so much of the variance: at 0.99 no head is misled
+_ROWS_COMPARED = 5_000
 LOOKED_AT = 30
 """Leading directions by which the check of the labelling sees a row: later ones are mostly noise."""
 
@@ -191,6 +194,12 @@ class FeatureModel:
         """Shape: (n, D) -> (n, M)."""
         return self.portfolio.embed(Given(torch.from_numpy(self.directions(features))))
 
+    def about_width(self) -> tuple[str, ...]:
+        """A note on embeddings that are reduced."""
+        width, kept = self.directions.rotation.shape
+        what = f"the {width:,} numbers of a row were reduced to the {kept} directions in which rows differ most"
+        return (what,) if width > MOST else ()
+
     def state(self) -> State:
         """Arrays as tensors, the rest as JSON."""
         own = {f"directions.{name}": torch.from_numpy(array) for name, array in self.directions.arrays().items()}
@@ -204,8 +213,17 @@ class FeatureModel:
         return cls(Directions.from_arrays(arrays), Portfolio.from_state(tensors, content))
 
 
-def about_width(width: int) -> tuple[str, ...]:
-    """A note on embeddings that are reduced."""
-    if width <= MOST:
+def about_scales(x: Values) -> tuple[str, ...]:
+    """A note on embeddings of which a few numbers, on a far larger scale, hide the others. Shape: (n, D)."""
+    some = x[:: -(-len(x) // _ROWS_COMPARED)].astype(np.float64)
+    variance = some.var(axis=0)
+    largest = np.argsort(-variance)[: max(1, len(variance) // _FEW)]
+    shares = np.cumsum(variance[largest]) / max(float(variance.sum()), np.finfo(np.float64).tiny)
+    if len(variance) == 1 or shares[-1] <= _NEARLY_ALL:
         return ()
-    return (f"the {width:,} numbers of a row were reduced to the {MOST} directions in which rows differ most",)
+    n = int(np.argmax(shares > _NEARLY_ALL)) + 1
+    named = first_of([str(k) for k in np.sort(largest[:n])])
+    return (
+        f"{_NEARLY_ALL:.1%} of the variance is in {n:,} of the {len(variance):,} numbers of a row ({named}), so that "
+        "the others hardly count; bring all to one scale (scikit-learn's StandardScaler), or leave these out",
+    )

@@ -44,6 +44,7 @@ from punce.training.progress import StageProgress
 
 _FORMAT = 1
 _FOLDS = 5
+_ROUNDING = 1e-6  # of the span of scores, some of which are float32
 MOST_UNLABELLED = 50_000
 """Unlabelled rows that the models learn from, which bounds the time; every row is scored all the same."""
 
@@ -299,9 +300,10 @@ def about_rows(labels: Labels) -> tuple[str, ...]:
 
 
 def scale_of(scores: Floats, labels: Labels) -> tuple[float, float]:
-    """Centre and spread of the unlabelled rows' scores; 1 where they are all the same."""
+    """Centre and spread of the unlabelled rows' scores; 1 where they are all the same but for rounding."""
     unlabelled = scores[labels == UNLABELLED]
-    return float(np.median(unlabelled)), float(unlabelled.std()) or 1.0
+    spread = float(unlabelled.std())
+    return float(np.median(unlabelled)), spread if spread > _ROUNDING * float(np.ptp(scores)) else 1.0
 
 
 def _refuse_wide_trees(arrays: Mapping[str, AnyArray], n_columns: int) -> None:
