@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from punce.datasets.benchmarks import MissingFilesError
 from punce.experiments import encoder_cache, job
 from punce.experiments.encoder_cache import EncoderBusyError, EncoderCache
 from punce.experiments.job import Job
@@ -112,6 +113,17 @@ def test_checkpoints_of_other_code_are_dropped(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.glob("*.run"))
     Job(punce(), cache, None).pretrained()
     assert cache.has(str(punce().encoder_name))
+
+
+def test_checkpoints_stay_where_they_are_not_at_fault(tmp_path: Path) -> None:
+    """A worker to which the data are not there must not cost a long run what it has done."""
+
+    def run() -> None:
+        raise MissingFilesError("mnist: 4 of 4 files are missing")
+
+    with pytest.raises(MissingFilesError):
+        encoder_cache.from_checkpoints_or_start(tmp_path, run)
+    assert tmp_path.exists()
 
 
 @pytest.mark.faults

@@ -196,6 +196,17 @@ def test_an_encoder_is_trained_further_and_kept_with_the_model(tmp_path: Path) -
     assert not np.allclose(fitted.transform(X), Vision(str(source)).embed(_as_seen(source, X)).numpy(), atol=1e-4)
 
 
+def test_a_named_encoder_is_the_same_whatever_was_drawn_before(convnext: Path) -> None:
+    found = []
+    for seed in (1, 2):
+        image._loaded.cache_clear()
+        expected = torch.Generator().manual_seed(seed)
+        torch.manual_seed(seed)
+        found.append(image.vision_for(_arrays(2)[0], str(convnext)).state_dict())
+        assert torch.equal(torch.rand(3), torch.rand(3, generator=expected))
+    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+
+
 def test_the_encoder_of_a_caller_is_not_changed() -> None:
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 6, 5, stride=5), torch.nn.ReLU())
     before = network[0].weight.detach().clone()

@@ -15,6 +15,7 @@ from punce.models.portfolio.candidates import Candidates
 from punce.models.portfolio.model import Portfolio
 from punce.models.portfolio.networks import NETWORK, networks
 from punce.models.portfolio.readers import Given
+from punce.training.loop import Settings
 from tests.models.test_portfolio import SETTINGS
 from tests.stages.test_taught import pictures
 
@@ -97,6 +98,24 @@ def test_rows_of_weight_zero_are_not_learned_from(monkeypatch: pytest.MonkeyPatc
         module._fold(module._Plan.of(module._COLOUR, x, 150, settings), own, Given(x), labels, settings, CPU, 0)
     counted = x[weights > 0].flatten(1).unique(dim=0)
     assert all(bool((row == counted).all(1).any()) for row in seen[0].X.flatten(1))
+
+
+def test_the_largest_seed_has_a_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, truth = pictures(200)
+    labels, seen = labelled(truth), []
+    own, settings = candidates(x, labels, epochs=1, random_state=2**32 - 1)
+    monkeypatch.setattr(module, "learn_from_teacher", lambda *given, **_: seen.append(given[3]) or _stop())
+    with pytest.raises(_StoppedError):
+        module._fold(module._Plan.of(module._COLOUR, x, 150, settings), own, Given(x), labels, settings, CPU, 1)
+    Settings.of(seen[0])
+
+
+def test_to_say_how_long_it_takes_leaves_torchs_stream_alone() -> None:
+    x, settings = pictures(200)[0], replace(SETTINGS, used={}, progress=True)
+    plan = module._Plan.of(module._COLOUR, x, 150, settings)
+    torch.manual_seed(3)
+    plan.announce(x, [np.arange(150)], settings)
+    assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(3)))
 
 
 class _StoppedError(Exception):

@@ -85,6 +85,16 @@ def test_the_head_works_like_a_probe_on_a_pretrained_encoder() -> None:
     assert torch.equal(head.weight, again.weight)
 
 
+@pytest.mark.parametrize("l2", [1.0, 1e-3])
+def test_no_direction_leads_further_down(l2: float) -> None:
+    h, labels, _ = blobs()
+    head = pupl(h, labels, PuplConfig(l2=l2))
+    x = torch.column_stack([(h - head.mean) / head.scale, torch.ones(len(h))]).double()
+    wrong = head(h).double().sigmoid() - pseudo_labels(h, labels).is_positive.double()
+    penalty = torch.cat([l2 * head.weight.double(), torch.zeros(1)])
+    assert float((x.T @ wrong + penalty).abs().max()) < 1e-3
+
+
 def bad_features() -> torch.Tensor:
     h = blobs()[0]
     h[7, 2] = torch.inf

@@ -147,7 +147,6 @@ def test_the_encoder_can_be_kept() -> None:
     [
         ({"labels": np.zeros_like(digits().labels)}, "no labelled positive"),
         ({"labels": -digits().labels}, "labelled negative"),
-        ({"config": VPUConfig(mixup_alpha=0.0)}, "mixup_alpha must be a number > 0"),
         ({"config": VPUConfig(labelled_share=1.0)}, "labelled_share must lie in"),
         ({"X": digits().X[:5]}, "5 rows but"),
     ],
@@ -157,6 +156,19 @@ def test_bad_input_is_refused(changes: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"X": d.X, "labels": d.labels, "config": SHORT} | changes
     with pytest.raises(InputError, match=message):
         train_vpu(small_encoder(), d.view, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"quantile": 1.5}, r"quantile must lie in \(0, 1\], got 1.5"),
+        ({"mixup_weight": -1.0}, "mixup_weight must be a number >= 0"),
+        ({"mixup_alpha": 0.0}, "mixup_alpha must be a number > 0"),
+    ],
+)
+def test_settings_are_refused_before_anything_is_trained(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        VPUConfig(**changes)  # type: ignore[arg-type]
 
 
 def test_rows_of_tokens_are_refused_because_they_cannot_be_mixed() -> None:

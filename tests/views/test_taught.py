@@ -24,6 +24,17 @@ def keys(rows: Tensor, epoch: int = 0) -> Tensor:
     return counter.row_keys(rows, seed=7, epoch=epoch, view=0)
 
 
+def moves(wide: np.ndarray, picture: np.ndarray) -> list[tuple[int, int, bool]]:
+    """By how many pixels, and whether mirrored, the picture was cut out of the wide one."""
+    return [
+        (down, right, mirrored)
+        for down in range(5)
+        for right in range(5)
+        for mirrored in (False, True)
+        if np.array_equal(wide[:, down : down + 16, right : right + 16][:, :, :: -1 if mirrored else 1], picture)
+    ]
+
+
 def test_whitened_patches_have_no_mean_and_unit_covariance() -> None:
     smooth = torch.nn.functional.avg_pool2d(PICTURES.float(), 3, stride=1, padding=1) / 255
     white = TaughtView.fit(smooth, is_mirrored=True).clean(smooth)[:, :, ::2, ::2]  # the patches it was learned from
@@ -40,18 +51,20 @@ def test_a_moved_picture_is_the_picture_moved_by_up_to_two_pixels_and_mirrored_o
     wide = np.pad(x.numpy(), ((0, 0), (0, 0), (2, 2), (2, 2)), mode="reflect")
     seen = set()
     for k, picture in enumerate(found.numpy()):
-        fits = [
-            (down, right, mirrored)
-            for down in range(5)
-            for right in range(5)
-            for mirrored in (False, True)
-            if np.array_equal(wide[k, :, down : down + 16, right : right + 16][:, :, :: -1 if mirrored else 1], picture)
-        ]
+        fits = moves(wide[k], picture)
         assert len(fits) == 1, k
         seen.add(fits[0])
     assert len(seen) > 20
     alone = plain(3, is_mirrored=False).moved(PICTURES, keys(torch.arange(40)))
     assert (alone == found).flatten(1).all(1).float().mean() < 0.8  # about half of them were mirrored
+
+
+def test_a_draw_that_float32_rounds_up_to_1_moves_a_picture_as_far_as_any() -> None:
+    key = counter.row_keys(torch.tensor([3844491]), seed=0, epoch=0, view=0)
+    assert counter.uniform(key, 2, stream=3).float().max() == 1
+    found = plain(3).moved(PICTURES[:1], key).numpy()[0]
+    wide = np.pad(PICTURES[0].numpy() / np.float32(255), ((0, 0), (2, 2), (2, 2)), mode="reflect")
+    assert [max(down, right) for down, right, _ in moves(wide, found)] == [4]
 
 
 def test_a_changed_picture_in_plain_loops() -> None:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from punce.encoders import Encoder
-from punce.errors import InputError, PunceError, WriteError
+from punce.errors import PunceError, WriteError
 from punce.experiments.cell import config_key
 from punce.experiments.store import StoreWarning
 from punce.storage.checkpoint import CheckpointError
 from punce.storage.files import locked
 from punce.storage.model_file import ModelFileError, read_model, write_model
+from punce.training.run import OtherRunError
 
 Train = Callable[[Encoder, Path], list[dict[str, Any]]]
 """Trains the encoder in place, with checkpoints in the folder, and returns the history."""
@@ -38,7 +39,7 @@ def from_checkpoints_or_start(folder: Path, run: Callable[[], Result]) -> Result
     has_begun = folder.exists()
     try:
         return run()
-    except (InputError, CheckpointError) as error:
+    except (OtherRunError, CheckpointError) as error:
         if not has_begun or isinstance(error, WriteError):
             raise  # not the checkpoints' fault
         shutil.rmtree(folder)

@@ -23,6 +23,7 @@ from punce.models.route import FitSettings, Fitted, Floats, State, Tried, under
 from punce.models.tuned_pictures import TUNED, TunedImages
 from punce.options import is_pretrained
 from punce.storage.json_tree import decode
+from punce.training.random_stream import seeded
 
 _HEADS = "heads."
 _FROZEN = "frozen"
@@ -189,7 +190,8 @@ def vision_for(X: Any, encoder: Any) -> Vision:
 
 @lru_cache(maxsize=1)  # a fit of files asks for it twice: to look at them, and to learn
 def _loaded(source: str, size: int | None) -> Vision:
-    return Vision(source, size)
+    with seeded(0):  # it draws a projector, which must not depend on torch's own stream, nor move it
+        return Vision(source, size)
 
 
 def _pixels(X: Any) -> Any:

@@ -224,8 +224,7 @@ def cross_fitted_scores(
     Shape: features (n, D), labels (n,), reference (m, D), wanted (m,) -> (n,).
     """
     scores = np.zeros(len(labels))
-    # scikit-learn's seeds have 32 bits, ours may be larger
-    for rest, fold in PUStratifiedKFold(_FOLDS, random_state=settings.random_state % 2**32).split(features, labels):
+    for rest, fold in PUStratifiedKFold(_FOLDS, random_state=settings.random_state).split(features, labels):
         head = frozen_head(features[rest], labels[rest], settings.of_rows(rest)).cpu()
         raw, own = (head(part).double().numpy() for part in (reference, features[fold]))
         spread = raw.std() or 1.0

@@ -82,11 +82,16 @@ def phi_scale(scores: Tensor, quantile: float = 0.99) -> float:
     scores = checked_scores(scores).detach()
     if len(scores) == 0:
         raise InputError("phi_scale needs at least one score")
-    if not (is_number(quantile) and 0.0 < quantile <= 1.0):
-        raise InputError(f"quantile must lie in (0, 1], got {quantile!r}")
+    check_quantile(quantile)
     # kthvalue of the scores, because Φ is monotone in them and torch.quantile refuses more than 16 million rows.
     k = max(1, math.ceil(quantile * len(scores)))
     return max(float(torch.sigmoid(scores.kthvalue(k).values)), torch.finfo(scores.dtype).tiny)
+
+
+def check_quantile(quantile: float) -> None:
+    """Refuse what is no share of the rows above 0."""
+    if not (is_number(quantile) and 0.0 < quantile <= 1.0):
+        raise InputError(f"quantile must lie in (0, 1], got {quantile!r}")
 
 
 def phi_probability(scores: Tensor, scale: float) -> Tensor:

@@ -20,7 +20,7 @@ from punce.encoders import Encoder
 from punce.errors import InputError
 from punce.labels import POSITIVE, UNLABELLED, Labels
 from punce.risks import VPU
-from punce.risks.vpu import phi_decision_score, phi_probability, phi_scale
+from punce.risks.vpu import check_quantile, phi_decision_score, phi_probability, phi_scale
 from punce.stages.given import UNUSED_PARTS, check_call, check_encoder, check_view
 from punce.stages.probe import LinearHead
 from punce.stages.scorer import RawRows, RowStage, Scorer, check_pu_rows, reinitialise, score_rows
@@ -58,6 +58,10 @@ class VPUConfig:
     validation_share: float = 0.2
     from_scratch: bool = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_quantile(self.quantile)  # it is used after the last step alone
+        VPU(self.mixup_weight, self.mixup_alpha)  # refuses what is no weight and no shape of a Beta distribution
 
 
 @dataclass(frozen=True)

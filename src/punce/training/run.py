@@ -41,6 +41,10 @@ class TrainingError(PunceError):
     """Training cannot continue: a non-finite loss or gradient, a checkpoint of another run."""
 
 
+class OtherRunError(InputError):
+    """The checkpoints in the folder are of another run: other arguments, other rows, another version."""
+
+
 class RunWarning(UserWarning):
     """Something about a resumed run that a person should know."""
 
@@ -304,11 +308,13 @@ def _refusing_foreign(path: Path) -> Iterator[None]:
     whole, not who made it."""
     try:
         yield
+    except InputError as error:
+        raise OtherRunError(str(error)) from error
     except (PunceError, torch.OutOfMemoryError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         why = first_line(error)
-        raise InputError(
+        raise OtherRunError(
             f"{path} cannot be resumed: its state is not one that this stage writes ({type(error).__name__}: {why}); "
             "give another folder, or remove this one to start again"
         ) from error

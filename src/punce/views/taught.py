@@ -146,8 +146,9 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def _drawn(keys: Tensor, x: Tensor) -> Tensor:
-    """Nine numbers for each image, on its device. Shape: (b,) -> (9, b)."""
-    return counter.uniform(keys.cpu(), 9, stream=_STREAM).to(x.device, torch.float32)
+    """Nine numbers of [0, 1) for each image, on its device. Shape: (b,) -> (9, b)."""
+    drawn = counter.uniform(keys.cpu(), 9, stream=_STREAM).to(x.device, torch.float32)
+    return drawn.clamp_max_(1 - 2**-24)  # the largest below 1: the last float64 ones are rounded up to it
 
 
 def _recoloured(x: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

@@ -126,7 +126,7 @@ def trees(problem: HeadProblem) -> Head:
     from sklearn.ensemble import ExtraTreesRegressor
 
     forest = ExtraTreesRegressor(
-        _TREES, max_features="sqrt", min_samples_leaf=3, max_leaf_nodes=_LEAVES, random_state=problem.seed % 2**32
+        _TREES, max_features="sqrt", min_samples_leaf=3, max_leaf_nodes=_LEAVES, random_state=problem.seed
     )
     return forest_trees(forest.fit(problem.x, soft_targets(problem), problem.balanced))
 

@@ -158,7 +158,8 @@ class _Plan:
             return
         size = self.config.batch_size
         steps = sum(map(len, learned_from)) * (self.config.epochs + 1.7 * self.config.own_epochs) / size
-        encoder = build_encoder(self.spec["name"], **self.spec["options"])
+        with torch.random.fork_rng(devices=[]):  # the caller's random stream stays where it is
+            encoder = build_encoder(self.spec["name"], **self.spec["options"])
         tried = self.view.clean(reduced(x[:size], self.factor))
         at_once = min(len(learned_from), usable_cpus())
         if about := expected(encoder, tried, size, round(steps / at_once / 2)):
@@ -174,7 +175,7 @@ class _Plan:
 def _fold(
     plan: _Plan, taught_by: Candidates, rows: Given, labels: Labels, settings: FitSettings, device: torch.device, k: int
 ) -> _Found:
-    config = replace(plan.config, seed=settings.random_state + k)
+    config = replace(plan.config, seed=(settings.random_state + k) % 2**32)  # of the largest seeds none follows
     lesson = _lesson(plan, taught_by, rows, labels, settings, device, k)
     with seeded(config.seed, device):
         encoder = build_encoder(plan.spec["name"], **plan.spec["options"]).to(device)
