@@ -231,7 +231,7 @@ def _continued(
 
 
 def _within_budget(labels: Labels, seed: int) -> Rows:
-    """All labelled rows and as many others as the budget allows, in order."""
+    """Labelled rows, all or as many as the budget allows, and others to fill it, in order of the rows."""
     positive = np.flatnonzero(labels == POSITIVE)[:MOST_ROWS]
     others = np.random.default_rng(seed).permutation(np.flatnonzero(labels != POSITIVE))
     return np.sort(np.concatenate([positive, others[: max(MOST_ROWS - len(positive), MOST_ROWS // 2)]]))

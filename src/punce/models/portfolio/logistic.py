@@ -22,7 +22,7 @@ _PENALTIES = (0.003, 0.03, 0.1, 0.3, 1.0, 3.0)
 _PENALTIES_OF_COUNTS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.1)
 _INNER_FOLDS = 3
 _STEPS = 200
-_ENOUGH = 1e-3  # of the gradient, where the weights of the rows sum to 1
+_ENOUGH = 2.5e-4  # of the gradient, where the weights of the rows sum to 1
 _ENOUGH_OF_COUNTS = 1e-5  # a word stands in few texts and has a small share of the gradient: 1e-3 is no step at all
 _STEPS_OF_COUNTS = 1000
 _INNER = "inner"
@@ -149,7 +149,7 @@ def _together(x: Any, target: Floats, weights: Floats, penalties: tuple[float, .
     for _ in range(_STEPS):
         residual = own * (_sigmoid(values @ ahead) - wanted)
         gradient = values.T @ residual + ridge * is_penalised * ahead
-        if float(np.abs(gradient).max()) < _ENOUGH / 4:
+        if float(np.abs(gradient).max()) < _ENOUGH:
             break
         after = ahead - axes @ (inverse * (axes.T @ gradient))
         if float(np.sum(gradient * (after - beta))) > 0:
