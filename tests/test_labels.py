@@ -126,6 +126,18 @@ def test_a_named_value_in_other_letters_stays_unlabelled_and_is_said() -> None:
     assert read_labels(["fraud", "ok"], positive="fraud")[1] == ()
 
 
+def test_a_word_that_nobody_named_stays_unlabelled_and_is_said_beside_empty_cells() -> None:
+    column = ["fraud", "cleared", None, "unknown", "cleared "]
+    labels, notes = read_labels(column, positive="fraud")
+    assert labels.tolist() == [1, 0, 0, 0, 0]
+    assert notes == (
+        "beside empty cells the label column holds 'cleared', read as unlabelled, too; --negative (negative= of read) "
+        "names values that mean known to be negative",
+    )
+    assert read_labels(column, positive="fraud", negative="cleared")[1] == ()
+    assert read_labels(["fraud", None, "unknown"], positive="fraud")[1] == ()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

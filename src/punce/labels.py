@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from punce.errors import InputError, number_of
+from punce.errors import InputError, first_of, number_of
 from punce.row_numbers import floats_of, require_same_index, without_mask
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ _SCORERS_AND_NEGATIVES = (
     "predict says 1 and 0, but y holds -1 for known negatives: scorers of scikit-learn other than the default "
     "compare the two as they are, and fail (roc_auc) or count every such row as wrong (accuracy); use the default, or "
     "score the rows of known class with y > 0"
+)
+_OTHERS = (
+    "beside empty cells the label column holds {}, read as unlabelled, too; --negative (negative= of read) names "
+    "values that mean known to be negative"
 )
 _NEARLY = "{} {}, which differs from {!r} in capital letters only and was read as unlabelled"
 
@@ -364,7 +368,8 @@ def _named(column: pd.Series[Any], positive: Any, negative: Any) -> tuple[Labels
     for value in negatives:
         labels[_equal(column, value, "negative")] = NEGATIVE
     rest = column[labels == UNLABELLED].astype("string").str.strip()
-    return labels, tuple(_NEARLY.format(*found) for v in (*positives, *negatives) if (found := _nearly(rest, v)))
+    nearly = tuple(_NEARLY.format(*found) for v in (*positives, *negatives) if (found := _nearly(rest, v)))
+    return labels, nearly if negatives or nearly else _about_others(rest)
 
 
 def _values(named: Any) -> tuple[Any, ...]:
@@ -393,6 +398,13 @@ def _nearly(rest: pd.Series[Any], value: Any) -> tuple[str, list[str], str] | No
     alike = rest[rest.str.lower() == str(value).strip().lower()]
     rows = number_of(len(alike), "row of the label column holds", "rows of the label column hold")
     return (rows, alike.unique().tolist()[:_SHOWN], str(value)) if len(alike) else None
+
+
+def _about_others(rest: pd.Series[Any]) -> tuple[str, ...]:
+    """Said of words that nobody named: where other cells say nothing, a word may be an answer, as "no" is one."""
+    is_silent = rest.fillna("").str.lower().isin(_NOTHING_SAID)
+    words = [repr(word) for word in rest[~is_silent].unique()]
+    return (_OTHERS.format(first_of(words)),) if words and is_silent.any() else ()
 
 
 def _rows(rows: npt.NDArray[Any]) -> str:

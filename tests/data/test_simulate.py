@@ -110,7 +110,7 @@ def test_the_sample_does_not_carry_the_truth() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 0, 1], 3), "the set has 2 positive rows"),
+        (([1, 0, 1], 3), "the set has 2 positive rows; give .* at most that many"),
         (([1, 0, 1], 0), "at least 1"),
         (([1, 0, 1], 0.5), "cannot label 0.5 rows.*a whole number"),
         (([1, -1, 1], 1), "row 1 holds"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from punce.judging.calls import Calls
 from punce.judging.judgement import judge
 from punce.judging.metrics import pu_metrics
 from punce.judging.used_prior import disagreement, given_prior, prior_from_both
@@ -123,6 +124,18 @@ def test_ordinary_metrics_are_right_where_labelled_positives_mislead_about_negat
     t, f = (p > 0).mean(), (n > 0).mean()
     assert found.population.accuracy.value == pytest.approx(0.6 * t + 0.4 * (1 - f))
     assert found.population.precision.value == pytest.approx(0.6 * t / (0.6 * t + 0.4 * f))
+
+
+def test_accuracy_fits_to_a_recall_that_the_calls_bound() -> None:
+    """With a share that is far too high, recall was bounded by the calls and accuracy was not."""
+    p, u, n = np.arange(120) > 0, np.arange(1350) < 500, np.zeros(60, dtype=bool)
+    calls = Calls(p, u, n=n, at_hand=u, are_all=True)
+    scores = [flags.astype(float) for flags in (p, u, n)]
+    found = pu_metrics(scores[0], scores[1], 0.5, threshold=0.5, calls=calls, negative_scores=scores[2])
+    recall, accuracy = found.recall.value, found.unlabelled.accuracy
+    assert recall == pytest.approx(500 / 675)
+    assert accuracy.value == pytest.approx(0.5 * recall + 0.5)
+    assert accuracy.low <= accuracy.value
 
 
 def test_few_negatives_leave_the_estimates_without_them() -> None:

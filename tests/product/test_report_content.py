@@ -13,9 +13,7 @@ import pytest
 
 from punce.columns.encoder import TableEncoder
 from punce.data import UserData, check
-from punce.judging.estimates import Estimate
 from punce.judging.metrics import pu_metrics
-from punce.judging.mixes import CONTRADICTION
 from punce.judging.used_prior import assumed_prior, given_prior
 from punce.labels import POSITIVE
 from punce.product.fit import FitOutcome, run_fit
@@ -51,15 +49,18 @@ def test_the_share_on_the_page_is_unknown_only_where_it_is_not_given_and_placeho
     assert [other.method for other in _prior_facts(fitted).others] == ["combined on learned scores"]
 
 
-def test_no_review_curve_is_drawn_where_the_numbers_contradict_each_other() -> None:
+@pytest.mark.parametrize(("n_negative", "basis"), [(0, "pu"), (60, "pnu")])
+def test_no_review_curve_is_drawn_where_the_numbers_contradict_each_other(n_negative: int, basis: str) -> None:
+    """With labelled negatives one was drawn: 600 rows were all positive, also those of probability 0.04."""
     rng = np.random.default_rng(0)
-    p, u = rng.uniform(0.7, 1.0, 60), rng.uniform(0.0, 0.8, 400)
+    p, u, n = rng.uniform(0.7, 1.0, 60), rng.uniform(0.0, 0.8, 400), rng.uniform(0.0, 0.5, n_negative)
     fitted: Any = SimpleNamespace(prior_=given_prior(0.6, np.array([1, 0], dtype=np.int8), "single_set"))
-    fitted.held_out_, fitted.metrics_ = {"positive": p, "unlabelled": u}, pu_metrics(p, u, 0.6, threshold=0.6)
-    assert fitted.metrics_.unlabelled.precision.reason == CONTRADICTION
+    fitted.held_out_ = {"positive": p, "unlabelled": u}
+    fitted.metrics_ = pu_metrics(p, u, 0.6, threshold=0.6, negative_scores=n if n_negative else None)
+    assert (fitted.metrics_.basis, fitted.metrics_.contradicts) == (basis, True)
     assert _review(fitted, 400) is None
-    mix = replace(fitted.metrics_.unlabelled, precision=Estimate(0.9, 0.8, 1.0))
-    fitted.metrics_ = replace(fitted.metrics_, unlabelled=mix)
+    fitted.metrics_ = pu_metrics(p, u, 0.1, threshold=0.6, negative_scores=n if n_negative else None)
+    fitted.prior_ = given_prior(0.1, np.array([1, 0], dtype=np.int8), "single_set")
     assert _review(fitted, 400) is not None
 
 

@@ -165,7 +165,8 @@ def _draw(console: Terminal, scored: ScoredRun, quantity: Quantity, n_rows: int,
 
     made = draw_rows(scored, scored.data(), quantity, n_rows, seed).rounds[-1]
     of = f"{len(scored.rows):,} unlabelled rows"
-    console.print(f"drew {len(made.drawn):,} of {of}, {len(made.free)} strata", **_PLAIN)
+    strata = number_of(len(made.free), "stratum", "strata")
+    console.print(f"drew {len(made.drawn):,} of {of}, {strata}", **_PLAIN)
 
 
 def _write(console: Terminal, scored: ScoredRun, target: Path, *, show_probability: bool) -> None:

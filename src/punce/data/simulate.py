@@ -110,7 +110,8 @@ def _true_labels(y_true: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 def _check_count(n_labelled: int, available: int, what: str) -> None:
     if not (isinstance(n_labelled, SupportsIndex) and 0 < n_labelled <= available):
         raise InputError(
-            f"cannot label {n_labelled!r} rows: the set has {available} {what}; give a whole number of at least 1"
+            f"cannot label {n_labelled!r} rows: the set has {available} {what}; give a whole number of at least 1 "
+            "and at most that many"
         )
 
 

@@ -85,6 +85,8 @@ class PUMetrics:
     n_negative: int = 0
     basis: Basis = "pu"
     """"pnu": ordinary metrics, from labelled rows of both classes. "pu": estimated without negatives."""
+    contradicts: bool = False
+    """Whether the prior does not fit to U: more positives would be called than rows are, π·t > q, beyond chance."""
 
     @property
     def basis_in_words(self) -> str:
@@ -216,6 +218,7 @@ def pu_metrics(
         unknown=unknown,
         n_negative=len(n),
         basis="pnu" if is_counted else "pu",
+        contradicts=not unknown and shares.contradict,
     )
 
 

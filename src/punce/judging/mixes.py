@@ -83,7 +83,9 @@ def counted_mix(shares: Shares, beta: float, gamma: float, unknown: str, confide
     found = {name: estimate_of(values, confidence) for name, values in numbers.items()}
     shown = _counted_recall(shares, confidence).value
     found["f1"] = _at_most(found["f1"], _f1_at_most(shares.most))
-    if shown < shares.recall[0]:
+    if shown < shares.recall[0]:  # cut off: the others must fit to it
+        missed = float(prior[0] * (shares.recall[0] - shown))
+        found["accuracy"] = _moved_to(found["accuracy"], found["accuracy"].value - missed)
         found["f1"] = _moved_to(found["f1"], _harmonic_mean(found["precision"].value, shown))
     return MixMetrics(
         prior=float(prior[0]),

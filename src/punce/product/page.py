@@ -18,7 +18,6 @@ from punce.classifier import PUClassifier
 from punce.data import DataCheck, UserData
 from punce.data.image_files import ImageFiles
 from punce.judging.calibration import with_share
-from punce.judging.mixes import CONTRADICTION
 from punce.judging.thresholds import Rule
 from punce.judging.used_prior import is_given, usable_interval, usable_prior
 from punce.labels import NEGATIVE, POSITIVE, UNLABELLED, Labels
@@ -85,9 +84,9 @@ def report_content(
 
 
 def _review(classifier: PUClassifier, n_rows: int) -> ReviewCurve | None:
-    """What reviewing the ranked list brings; None where the table of quality says that this cannot be estimated."""
+    """What reviewing the ranked list brings; None where the share of positives is not known, or does not fit."""
     metrics, prior = classifier.metrics_, classifier.prior_
-    if metrics.unknown or metrics.unlabelled.precision.reason == CONTRADICTION:
+    if metrics.unknown or metrics.contradicts:
         return None
     p, u = classifier.held_out_["positive"], classifier.held_out_["unlabelled"]
     return review_curve(p, u, usable_prior(prior), n_rows=n_rows, prior_interval=usable_interval(prior))
