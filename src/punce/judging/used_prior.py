@@ -58,7 +58,7 @@ def assumed_prior(labels: Labels, scenario: Scenario) -> PriorEstimate:
     Low, because a prior that is too high calls rows positive that nothing speaks for.
     """
     n_p, n_u = int((labels == POSITIVE).sum()), int((labels == UNLABELLED).sum())
-    reason = f"with {n_p} labelled and {n_u} unlabelled rows the share of positives cannot be estimated"
+    reason = f"with {n_p:,} labelled and {n_u:,} unlabelled rows the share of positives cannot be estimated"
     wanted = f"at least {FEWEST_LABELLED} rows of both kinds (30 labelled ones for a number to trust)"
     if min(n_p, n_u) >= FEWEST_LABELLED:  # enough to try, and all scores were equal
         wanted = (

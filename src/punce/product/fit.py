@@ -300,7 +300,7 @@ def model_card(classifier: PUClassifier, data: UserData, noted: tuple[str, ...])
         "",
         f"A positive-unlabelled classifier made by punce {__version__} from {data.source} ({classifier.kind_}).",
         "",
-        f"- setting {classifier.setting_}: learned from {labelled} and {n_u} unlabelled rows; {known}",
+        f"- setting {classifier.setting_}: learned from {labelled} and {n_u:,} unlabelled rows; {known}",
         f"- share of positives among the unlabelled rows: {share}",
         f"- {metrics.basis_in_words}, {on}, for {target_in_words(classifier)}:",
         *numbers,
