@@ -92,7 +92,7 @@ def test_scores_that_are_no_numbers_are_refused(translate: Any) -> None:
 
 def test_what_a_masked_array_hides_does_not_come_back() -> None:
     data = gaussians(0.5, n_p=20, n_u=20)
-    with pytest.raises(InputError, match="scores hold 1 NaN"):
+    with pytest.raises(InputError, match="1 score is NaN or infinite, first at row 3"):
         estimate_prior(None, data.labels, scores=np.ma.MaskedArray(data.X[:, 0], np.arange(40) == 3))
     hidden = np.ma.MaskedArray(np.ones(40, dtype=int), data.labels == 0)
     known = estimate_prior(None, data.labels, "bbe", scores=data.X[:, 0])
