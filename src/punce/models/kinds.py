@@ -40,8 +40,8 @@ def about_matrix(X: Any) -> str:
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f" or X.shape[1] < _AS_WIDE_AS_EMBEDDINGS:
         return ""
     return (
-        f"X has {X.shape[1]:,} columns of numbers and is learned as a table; if its rows are embeddings, "
-        "kind='embedding' is faster (kind='table' ends this message)"
+        f"X has {X.shape[1]:,} columns of numbers and is learned as a table; if its rows are embeddings, say "
+        "kind='embedding' (kind='table' ends this message)"
     )
 
 
